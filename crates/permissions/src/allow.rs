@@ -1,4 +1,5 @@
-//! What lets a call through: every effect must be covered by something.
+//! Decides whether a call is allowed: a rule, the mode or its read-only verdict must cover every
+//! effect.
 
 use haft_contract::{PermissionMode, RuleMatch};
 use haft_shell::{Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind, is_safe_variable};
@@ -9,21 +10,21 @@ use super::{
     shell_facts::{LONGEST, PathLocation, PathUse, ShellFacts},
 };
 
-/// Commands that edit files, which go where edits go.
+/// Commands that edit files. Accept-edits mode allows them like file edits.
 const EDITING_COMMANDS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"];
 
-/// Why even a part that only reads needs more than that.
-const UNCONFINED: &str = "nothing confines commands on this machine, so that one that only reads is \
-                          asked about too";
+/// The reason why a read-only part needs permission on a machine without confinement.
+const UNCONFINED: &str = "nothing confines commands on this machine, so commands that only read \
+                          need permission too";
 
-/// What covers a part of a line.
+/// The coverage of a part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartCoverage {
-    /// It is harmless by itself.
+    /// The part is read-only and needs no rule.
     Harmless,
-    /// A rule.
+    /// A rule or another reason allows the part.
     ByRule(DecisionReason),
-    /// Nothing: why it is not harmless.
+    /// Not covered. Contains the reason why the part is not read-only.
     Uncovered(String),
 }
 
@@ -34,7 +35,7 @@ pub(super) struct UncoveredPart {
     pub(super) why: String,
 }
 
-/// Is the line harmless as a whole, here?
+/// Returns whether every part of the line is read-only here.
 pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
     shell.is_read_only()
         && shell
@@ -42,7 +43,8 @@ pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
             .all(|(at, part, _)| read_only_problem(policy, shell, at, part).is_none())
 }
 
-/// Does it change nothing, but ask a service of the user's own? Then it runs with exactly that reach.
+/// Returns whether the line changes nothing, but sends requests to one of the user's services. It
+/// then runs with access to exactly those services.
 pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
     let at_most = EffectVerdict::ReadsNetwork;
     shell.analysis.verdict == at_most
@@ -52,7 +54,7 @@ pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
             .all(|(at, part, _)| not_as_judged(policy, shell, at, part, at_most).is_none())
 }
 
-/// Why a part is not harmless here, if so.
+/// Returns why a part is not read-only here, if it is not.
 fn read_only_problem(
     policy: &Policy,
     shell: &ShellFacts,
@@ -65,7 +67,7 @@ fn read_only_problem(
     not_as_judged(policy, shell, at, part, EffectVerdict::ReadOnly)
 }
 
-/// Why a part may be another one here than it was judged to be, if so.
+/// Returns why a part may do something else here than its analysis says, if it may.
 fn not_as_judged(
     policy: &Policy,
     shell: &ShellFacts,
@@ -75,7 +77,7 @@ fn not_as_judged(
 ) -> Option<String> {
     if let Some(locale) = &shell.charset {
         return Some(format!(
-            "in the character set of {locale} the line may be another one"
+            "the line may have another meaning in the character set of {locale}"
         ));
     }
     let trusted = policy.sandbox.trusted;
@@ -103,7 +105,7 @@ fn not_as_judged(
     None
 }
 
-/// What lets a whole line through.
+/// Decides on a whole line. The error is the first uncovered part.
 pub(super) fn line(
     policy: &Policy,
     facts: &CallFacts,
@@ -138,7 +140,8 @@ pub(super) fn line(
     Ok(last)
 }
 
-/// A rule for the line as a whole: the tool without more, or exactly this text.
+/// Returns why a rule allows the line as a whole, if one does: a rule for the whole tool, or for
+/// exactly this text.
 fn whole_line_rule(
     policy: &Policy,
     facts: &CallFacts,
@@ -157,14 +160,14 @@ fn whole_line_rule(
     Some(DecisionReason::rule(rule, String::new()))
 }
 
-/// Allow rules for this tool.
+/// Returns the allow rules that apply to this tool.
 fn allowing<'a>(policy: &'a Policy, facts: &'a CallFacts) -> impl Iterator<Item = &'a Rule> {
     policy.rules.in_list(List::Allow).filter(|rule| {
         facts.is_called(rule) || (facts.has_command() && rule.class == RuleClass::Commands)
     })
 }
 
-/// What covers each part, in order.
+/// Returns the coverage of each part, in order.
 pub(super) fn part_coverage(
     policy: &Policy,
     facts: &CallFacts,
@@ -193,7 +196,7 @@ pub(super) fn part_coverage(
     all
 }
 
-/// What covers one part; and whether it is a rule that says exactly this.
+/// Returns the coverage of one part, and whether a rule matches exactly its text.
 fn cover_part(
     policy: &Policy,
     facts: &CallFacts,
@@ -212,7 +215,7 @@ fn cover_part(
     }
     let mut written = vec![collapse(&part.text)];
     let words = command_spelling::canonical_command(&part.argv);
-    // What stands in front may make another command of it: then the rule must say that too.
+    // Variables before the command may change what it does. Then the rule must contain them, too.
     if assigns_harmlessly(part) {
         written.push(collapse(&part.words));
         written.extend(words.clone());
@@ -221,7 +224,7 @@ fn cover_part(
         .iter()
         .map(|text| collapse(text))
         .collect();
-    // `"npm" test` is `npm test`: what counts are the words.
+    // `"npm" test` is `npm test`: rules are also compared with the unquoted arguments.
     texts.extend(words.filter(|_| assigns_harmlessly(part)));
     for rule in allowing(policy, facts) {
         let meaning = rule.resolve_content(facts);
@@ -255,14 +258,14 @@ fn cover_part(
     (PartCoverage::Uncovered(why), false)
 }
 
-/// Only variables in front of it that change nothing of what it does.
+/// Returns whether all variables before the command leave its behavior unchanged.
 fn assigns_harmlessly(part: &LinePart) -> bool {
     let harmless = |one: &haft_shell::SetVariable| one.plain && is_safe_variable(&one.name);
     part.assignments.iter().all(harmless)
 }
 
-/// The texts that a rule by prefix is compared with. None if something in front of the command may
-/// change what it does.
+/// Returns the texts that a prefix rule is compared with. Empty if a variable before the command
+/// may change what it does.
 fn prefix_texts(policy: &Policy, part: &LinePart) -> Vec<String> {
     if !assigns_harmlessly(part) {
         return Vec::new();
@@ -274,7 +277,7 @@ fn prefix_texts(policy: &Policy, part: &LinePart) -> Vec<String> {
     texts
 }
 
-/// `git -C inside log` is `git log`, also to a rule that allows it.
+/// Returns `git log` for `git -C inside log`, so that a rule for `git log` allows it, too.
 fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<String> {
     if part.called() != Some("git") {
         return None;
@@ -298,7 +301,7 @@ fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<Stri
             }
             word => {
                 words.push(word);
-                // What is not known is something all the same: `git push $X` is not `git push`.
+                // An unknown argument is still an argument: `git push $X` is not `git push`.
                 words.extend(rest.map(|arg| arg.text().unwrap_or("…")));
                 break;
             }
@@ -307,7 +310,8 @@ fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<Stri
     skipped.then(|| words.join(" "))
 }
 
-/// May a rule by prefix or wildcard answer for this part? Not for what its words do not let expect.
+/// Returns whether a prefix or wildcard rule may allow this part. If not, the part may do more than
+/// its arguments show.
 fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
     let certain = part.called().is_some() && part.finding.cover != RuleCoverage::Exact;
     let hidden = part.finding.starts.iter().any(|start| match start {
@@ -328,13 +332,13 @@ fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
 
 fn is_inside(policy: &Policy, path: &PathUse) -> bool {
     match &path.place {
-        // What is outside has been asked about already, or a rule of the user's own covers it.
+        // Paths outside were already checked, or one of the user's rules covers them.
         PathLocation::Known(_) | PathLocation::Below(Some(_)) => true,
         PathLocation::Below(None) => policy.roots.is_empty(),
     }
 }
 
-/// An Edit rule covers every place this may be.
+/// Returns whether Edit rules cover every possible location of this path.
 fn may_edit(policy: &Policy, path: &PathUse) -> bool {
     match &path.place {
         PathLocation::Known(places) => places
@@ -357,7 +361,7 @@ fn edit_rule<'a>(policy: &'a Policy, touched: &TouchedPath) -> Option<&'a Rule> 
     })
 }
 
-/// Redirections, which only a rule for the file covers.
+/// Returns the coverage of a part that only redirects. Only Edit rules for the files can allow it.
 fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: String) -> PartCoverage {
     let only_writes = part
         .finding
@@ -382,7 +386,7 @@ fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: Strin
     because.map_or(PartCoverage::Uncovered(why), PartCoverage::ByRule)
 }
 
-/// One of the few commands that edit files, at its plain work inside the working directories.
+/// Returns whether the part is a usual call of an editing command inside the working directories.
 fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
     let named = part
         .base_name()
@@ -400,7 +404,7 @@ fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
         })
 }
 
-/// What lets a call of another tool through.
+/// Returns why a call of a tool without a command line is allowed, if it is.
 pub(super) fn call(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     let found = allowing(policy, facts).find_map(|rule| {
         let fits = match &*rule.resolve_content(facts)? {
@@ -409,7 +413,7 @@ pub(super) fn call(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason>
                 let subject = facts.subject.as_deref()?;
                 pattern.matches(subject)
             }
-            // What it is sent on to, and every path, needs a rule as well: looked at below.
+            // Each fetched host and each path needs its own rule, which is checked below.
             RuleContent::Domain(_) | RuleContent::Path(_) => false,
             RuleContent::Command { .. } | RuleContent::Parameter { .. } => false,
             RuleContent::Open(_) => false,
@@ -430,7 +434,7 @@ fn fetched(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     because
 }
 
-/// The first address that no rule lets it fetch.
+/// Returns the first address that no rule allows the call to fetch.
 pub(super) fn not_fetched<'a>(policy: &Policy, facts: &'a CallFacts) -> Option<&'a UrlTarget> {
     let mut targets = facts.fetches.iter();
     targets.find(|target| fetch_rule(policy, facts, target).is_none())
@@ -449,8 +453,8 @@ fn fetch_rule<'a>(policy: &'a Policy, facts: &CallFacts, target: &UrlTarget) -> 
         })
 }
 
-/// A rule for every path: that of `Edit` for what is written, or one with the tool's own name for all that
-/// the call touches.
+/// Returns the last rule that allows the call's paths, if every path has one: an `Edit` rule for
+/// each written path, or a rule with the tool's own name for each path that the call touches.
 fn edited(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     if facts.opaque || facts.writes.is_empty() {
         return None;

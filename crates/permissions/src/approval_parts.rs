@@ -82,7 +82,7 @@ pub fn confinement_text(policy: &Policy, facts: &CallFacts) -> Option<String> {
     })
 }
 
-/// Returns a part as it was written.
+/// Returns a part as written in the line.
 pub fn part_text<'a>(part: &'a LinePart, line: &'a str) -> &'a str {
     match part.text.is_empty() {
         true => line.get(part.span.start..part.span.end).unwrap_or_default(),
@@ -131,7 +131,7 @@ pub fn effect_text(effect: &Effect) -> String {
             format!("reads everything below {}", arg_text(&read.path))
         }
         Effect::Read(read) if read.content => format!("reads {}", arg_text(&read.path)),
-        Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
+        Effect::Read(read) => format!("inspects {}", arg_text(&read.path)),
         Effect::Write(write) => match write.how {
             WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
             WriteKind::Tree => format!("writes what is below {}", arg_text(&write.path)),
@@ -143,7 +143,7 @@ pub fn effect_text(effect: &Effect) -> String {
         Effect::Net(None) => "contacts a host".to_owned(),
         Effect::Service(service) => service.reason().trim_start_matches("it ").to_owned(),
         Effect::Env(name) => format!("sets {name}"),
-        Effect::Opaque(why) => format!("runs something unseen: {why}"),
+        Effect::Opaque(why) => format!("runs unknown code: {why}"),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Where keys, tokens and passwords are kept: below a home directory, or where a variable says.
+//! The places where keys, tokens and passwords are stored: below a home directory, or where an
+//! environment variable says.
 
 use std::{
     collections::HashSet,
@@ -18,18 +19,18 @@ use super::{
 use haft_contract::PRIVATE_DIRECTORY;
 use haft_settings::real_path;
 
-/// Where all the homes of people are on most systems.
+/// The directory with all users' homes on most systems.
 pub(super) const HOMES: &str = "/home";
 const ROOTS_HOME: &str = "/root";
 
-/// How long it is believed that no store has come or gone: several calls of one turn.
+/// The lifetime of a cached scan for stores. It covers the calls of one turn.
 const BELIEVED: Duration = Duration::from_secs(1);
 
-/// What holds for the whole process.
+/// The directories that are the same for the whole process.
 static MACHINE: LazyLock<HomeDirectories> = LazyLock::new(HomeDirectories::scan_stores);
 
 struct HomeDirectories {
-    /// The home of root, and what the system says of the user's.
+    /// Root's home, and the user's home according to the system's user list.
     homes: Vec<PathBuf>,
     /// Stores that variables name.
     named: Vec<PathBuf>,
@@ -47,7 +48,7 @@ impl HomeDirectories {
             let Some(value) = env::var_os(name) else {
                 continue;
             };
-            // KUBECONFIG names several.
+            // KUBECONFIG may name several files.
             for place in env::split_paths(&value).filter(|place| is_a_place(place)) {
                 named.extend(inside.iter().map(|inside| match *inside {
                     "" => place.clone(),
@@ -68,7 +69,7 @@ impl HomeDirectories {
     }
 }
 
-/// May keys be kept there? Not where a variable says that there are none: `/dev/null`.
+/// Returns whether keys may be stored here. Variables may disable a store with `/dev/null`.
 fn is_a_place(path: &Path) -> bool {
     let mut system = ["/dev", "/proc", "/sys"].iter();
     path.is_absolute()
@@ -76,7 +77,7 @@ fn is_a_place(path: &Path) -> bool {
         && !system.any(|system| path.starts_with(system))
 }
 
-/// The home of a user by the system's list: `NAME:…:NUMBER:GROUP:…:HOME:SHELL`.
+/// Returns a user's home from the system's list: `NAME:…:NUMBER:GROUP:…:HOME:SHELL`.
 fn home_in(users: &str, number: u32) -> Option<PathBuf> {
     let number = number.to_string();
     users.lines().find_map(|line| {
@@ -86,7 +87,7 @@ fn home_in(users: &str, number: u32) -> Option<PathBuf> {
     })
 }
 
-/// The homes of this user and of root, beside the one that the session knows.
+/// Returns this user's and root's homes. The session may have another one.
 pub(super) fn homes() -> &'static [PathBuf] {
     &MACHINE.homes
 }
@@ -96,16 +97,16 @@ pub(super) fn homes() -> &'static [PathBuf] {
 pub struct StorePlaces<'a> {
     /// The home directory.
     pub home: Option<&'a Path>,
-    /// The files and directories in which haft stores secrets, wherever the settings directory is.
+    /// The files and directories in which haft stores secrets, for any settings directory.
     pub own_secrets: &'a [PathBuf],
 }
 
-/// The stores that variables name.
+/// Returns the stores that variables name.
 pub(super) fn named() -> &'static [PathBuf] {
     &MACHINE.named
 }
 
-/// Is this a store of keys, or in one? Names are compared without case.
+/// Returns whether this is a store of keys, or in one. Ignores case.
 pub(super) fn is_store(path: &Path, places: StorePlaces<'_>) -> bool {
     if is_of_machine(path) || is_own_secret(path, places.own_secrets) {
         return true;
@@ -142,13 +143,14 @@ fn is_own_secret(path: &Path, own_secrets: &[PathBuf]) -> bool {
         .any(|secret| rest_below(path, secret).is_some())
 }
 
-/// The text of a path that says all there is to it, whatever the case.
+/// Returns the bytes of a path if it is ASCII and has no special components.
 fn plain_text(path: &Path) -> Option<&[u8]> {
     let text = path.as_os_str().as_bytes();
     (text.is_ascii() && real_path::is_plain(path)).then_some(text)
 }
 
-/// The same as [`rest_below`], for such texts: nearly every path, and each call asks for several homes.
+/// Like [`rest_below`], but for plain texts. Nearly all paths are plain, and each call checks
+/// several homes.
 fn rest_of_text<'a>(path: &'a [u8], home: &[u8]) -> Option<&'a Path> {
     let (start, rest) = path.split_at_checked(home.len())?;
     if !start.eq_ignore_ascii_case(home) {
@@ -162,7 +164,7 @@ fn rest_of_text<'a>(path: &'a [u8], home: &[u8]) -> Option<&'a Path> {
     Some(Path::new(OsStr::from_bytes(rest)))
 }
 
-/// What follows a home in a path; homes too are compared without case.
+/// Returns the rest of a path after a home. Ignores case.
 fn rest_below<'a>(path: &'a Path, home: &Path) -> Option<&'a Path> {
     let mut parts = path.components();
     for part in home.components() {
@@ -173,7 +175,7 @@ fn rest_below<'a>(path: &'a Path, home: &Path) -> Option<&'a Path> {
     Some(parts.as_path())
 }
 
-/// The same name, to a disk that ignores case?
+/// Returns whether two names are the same to a file system that ignores case.
 fn is_same(one: &OsStr, other: &OsStr) -> bool {
     if one.as_encoded_bytes().is_ascii() && other.as_encoded_bytes().is_ascii() {
         return one.eq_ignore_ascii_case(other);
@@ -181,7 +183,7 @@ fn is_same(one: &OsStr, other: &OsStr) -> bool {
     folded(&one.to_string_lossy()) == folded(&other.to_string_lossy())
 }
 
-/// What follows the home of whatever user.
+/// Returns the rest of a path after any user's home.
 fn below_homes(path: &Path) -> Option<&Path> {
     let rest = rest_below(path, Path::new(HOMES))?;
     let mut parts = rest.components();
@@ -205,13 +207,13 @@ fn is_below_store(rest: &Path) -> bool {
     })
 }
 
-/// The paths of stores below a home, for comparing names.
+/// The paths of stores below a home, for comparisons.
 struct StoreNames {
     /// The stores.
     whole: HashSet<&'static str>,
     /// The directories that lead to one.
     above: HashSet<&'static str>,
-    /// The first names in the paths: nearly no path begins with one, and each call asks.
+    /// The first names in the paths. Few paths begin with one, so most checks end here.
     first: HashSet<&'static str>,
 }
 
@@ -227,7 +229,7 @@ static STORE_NAMES: LazyLock<StoreNames> = LazyLock::new(|| {
     }
 });
 
-/// The same of the whole machine, with the stores that variables name.
+/// Returns whether this is, or is in, a store of the machine or one that a variable names.
 fn is_of_machine(path: &Path) -> bool {
     static FIRST_NAMES: LazyLock<HashSet<&OsStr>> = LazyLock::new(|| {
         let of_machine = credential_stores::machine_paths().map(Path::new);
@@ -248,13 +250,14 @@ fn first_name(path: &Path) -> Option<&OsStr> {
     path.components().nth(1).map(Component::as_os_str)
 }
 
-/// The stores that exist in the homes of this machine, as real paths. Looked up at most once a second.
+/// Returns the existing stores in the homes of this machine, as real paths. Scans at most once a
+/// second.
 pub(super) fn existing_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     static KEPT: CredentialCache = CredentialCache::new();
     KEPT.get(places, || find_stores(places))
 }
 
-/// What was found for a home, as long as it is believed.
+/// The stores that the last scan found, with its inputs and time.
 pub(super) struct CredentialCache(Mutex<Option<CachedStores>>);
 
 struct CachedStores {
@@ -293,7 +296,7 @@ impl CredentialCache {
     }
 }
 
-/// Looks them up.
+/// Scans the homes and the machine for stores.
 pub(super) fn find_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     let mut homes: Vec<PathBuf> = MACHINE.homes.clone();
     homes.extend(places.home.map(Path::to_path_buf));
@@ -318,8 +321,8 @@ pub(super) fn find_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     found.into()
 }
 
-/// Goes through a directory by its entries, which takes one look for all the names that are not there,
-/// and finds a name in whatever case.
+/// Finds the stores in a directory by reading its entries: one read instead of a check per known
+/// name, and it ignores case.
 fn stores_in(directory: &Path, above: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = format!("{above}{}", folded(&entry.file_name().to_string_lossy()));

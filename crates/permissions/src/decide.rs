@@ -1,8 +1,8 @@
-//! The decision, as one pure function.
+//! The permission decision, as one pure function.
 //!
-//! The order is fixed: deny rules, what is not certain while something is denied, protected objects,
-//! the boundary of the working directories, ask rules, then what allows: a hook, the mode, being
-//! harmless, a rule. Deny beats ask beats allow, wherever a rule is written.
+//! The order is fixed: deny rules, doubts about denied objects, protected objects, paths outside
+//! the working directories, ask rules. Then what allows: a hook, the mode, the read-only verdict, a
+//! rule. Deny beats ask beats allow, in any settings file.
 
 use std::{
     cell::LazyCell,
@@ -26,10 +26,10 @@ use super::{
 };
 use haft_settings::real_path;
 
-/// Decides. Total, without side effects, the same answer for the same arguments.
+/// Decides on a call. Has no side effects, and the same arguments always give the same decision.
 pub fn decide(policy: &Policy, facts: &CallFacts) -> Decision {
     let decision = decide_before_dont_ask(policy, facts);
-    // Where no one may be asked, what would ask is refused.
+    // In `dontAsk` mode, calls that would need the user are denied.
     if decision.behavior == Behavior::Ask && policy.mode == PermissionMode::DontAsk {
         return Decision {
             behavior: Behavior::Deny,
@@ -66,10 +66,10 @@ fn deny_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     })
 }
 
-/// What asks, whatever would allow it.
+/// Returns why the user must be asked, even if a rule or mode would allow the call.
 fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     if let Some(shell) = &facts.shell {
-        // First, so that the one who agrees agrees to this.
+        // First, so that the user agrees to exactly this.
         if sandbox::is_lifted(policy, facts) {
             return Some(DecisionReason::Unconfined);
         }
@@ -83,7 +83,7 @@ fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
         if let Some(why) = rule_matching::denied_in_removed(policy, shell) {
             return Some(DecisionReason::Undecidable(why));
         }
-        // In a sandbox, what is denied cannot be written by any way.
+        // In a sandbox, no command can write denied files.
         if open && let Some(why) = tree_writes::denied_below(policy, shell) {
             return Some(DecisionReason::Undecidable(why));
         }
@@ -101,7 +101,7 @@ fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
         return Some(DecisionReason::Address(why));
     }
     let asked = policy.rules.in_list(List::Ask).find_map(|rule| {
-        // A command in the sandbox needs no question that is put to all of them.
+        // An ask rule for all commands does not apply to a command that the sandbox allows.
         let hit = rule_matching::match_rule(rule, facts)?;
         if rule.is_bare() && sandbox::is_enough(policy, facts) {
             return None;
@@ -126,7 +126,7 @@ fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     (facts.hook == super::HookPermission::Ask).then_some(DecisionReason::Hook)
 }
 
-/// What allows it; or why nothing does.
+/// Returns why the call is allowed. The error is the reason why it is not.
 fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, DecisionReason> {
     use PermissionMode as Mode;
     if matches!(
@@ -167,7 +167,7 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
     if let Some(because) = allow::call(policy, facts) {
         return Ok(because);
     }
-    // The mode is about files: it opens no host.
+    // The mode applies to files: it allows no connections.
     if policy.mode == Mode::AcceptEdits && !facts.opaque && facts.fetches.is_empty() {
         return Ok(DecisionReason::Mode(policy.mode));
     }
@@ -186,14 +186,14 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
     }
 }
 
-/// Does it change the plan, and nothing else?
+/// Returns whether the call writes the plan and nothing else.
 fn writes_only_plan(policy: &Policy, facts: &CallFacts) -> bool {
     let only_files = facts.shell.is_none() && !facts.opaque && facts.fetches.is_empty();
     let mut writes = facts.writes.iter();
     only_files && !facts.writes.is_empty() && writes.all(|touched| policy.is_plan(touched))
 }
 
-/// Is it an address of this machine, of a private network, or none at all?
+/// Returns whether the address is invalid, of this machine or of a private network.
 fn is_private(address: &str) -> bool {
     match address.trim().trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(IpAddr::V4(v4)) => is_private_v4(v4),
@@ -220,11 +220,11 @@ fn is_private_v4(v4: Ipv4Addr) -> bool {
         || v4.is_broadcast()
         || v4.is_multicast()
         || first == 0
-        // Shared by carriers, not public either.
+        // Addresses that carriers share are not public either.
         || (first == 100 && (64..128).contains(&second))
 }
 
-/// A removal that no rule lets through.
+/// Returns the first removal that no rule may allow, as written.
 fn critical(policy: &Policy, shell: &ShellFacts) -> Option<String> {
     shell.parts().find_map(|(_, _, paths)| {
         let removed = rule_matching::written(paths).filter(|(_, how)| *how == WriteKind::Removal);
@@ -252,7 +252,7 @@ fn is_critical(policy: &Policy, path: &PathUse) -> bool {
         PathLocation::Known(places) => places
             .iter()
             .any(|touched| touched.both().into_iter().any(itself)),
-        // `*` right behind a directory that matters.
+        // `*` directly below a critical directory.
         PathLocation::Below(Some(places)) => {
             let whole =
                 path.text.trim_matches(['"', '\'']).ends_with("/*") || path.text.starts_with('*');
@@ -265,18 +265,19 @@ fn is_critical(policy: &Policy, path: &PathUse) -> bool {
     }
 }
 
-/// `"$DIR"/*`, `$DIR/`: everything, should the variable be empty.
+/// Returns whether the text means everything if a variable is empty: `"$DIR"/*`, `$DIR/`.
 fn is_below_a_variable(text: &str) -> bool {
     let plain = text.replace(['"', '\''], "");
     let before = plain.trim_end_matches(['*', '.']);
     let Some(variable) = before.strip_suffix('/') else {
-        // Where the text is not known at all, the worst is assumed.
+        // For an unknown text, the worst case is assumed.
         return plain.is_empty();
     };
     variable.starts_with('$') && !variable.contains('/')
 }
 
-/// Files that decide what other programs run; keys, devices, processes.
+/// Returns the first touched path that needs the user: files that control other programs, keys,
+/// devices, processes.
 fn protected_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     touched(facts).find_map(|(touched, written)| {
         let found = sensitive_reason(policy, touched, written)?;
@@ -285,7 +286,7 @@ fn protected_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason
     })
 }
 
-/// Everything that a call touches as far as it is known, and whether it is written.
+/// Returns all known paths that a call touches, and whether it writes them.
 fn touched(facts: &CallFacts) -> impl Iterator<Item = (&TouchedPath, bool)> {
     let written = facts.writes.iter().map(|touched| (touched, true));
     let read = facts.reads.iter().map(|touched| (touched, false));
@@ -301,7 +302,8 @@ fn touched(facts: &CallFacts) -> impl Iterator<Item = (&TouchedPath, bool)> {
     written.chain(read).chain(shell)
 }
 
-/// What is delicate about a path: by where it really leads first, since that is what is touched.
+/// Returns why a path is sensitive, if it is. Checks the resolved path first, because the call
+/// opens that one.
 fn sensitive_reason(
     policy: &Policy,
     touched: &TouchedPath,
@@ -326,9 +328,9 @@ fn sensitive_reason(
     })
 }
 
-/// Of the stores of keys that a call touches, those that it was allowed to: all that its line says
-/// plainly, since the one who agreed has read it, what a rule names, and of what is behind links the one that
-/// was asked about. For a call that may run.
+/// Returns the stores of keys that the call may use: those that its line names, those that a rule
+/// names, and the one that a link leads to if the user was asked about it. Only for a call that may
+/// run.
 pub(super) fn stores_allowed(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf> {
     let home = policy.home.as_deref();
     let places = policy.store_places();
@@ -339,7 +341,7 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf>
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     let mut asked = None;
     let mut allowed = named_stores(policy, &is_store);
-    // What a service wants of its callers was agreed to with the question.
+    // The question covered the credentials that a service requires.
     if let Some(shell) = &facts.shell
         && allow::reads_network(policy, shell)
     {
@@ -358,7 +360,7 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf>
     allowed
 }
 
-/// The path that a person is asked about, if they are asked about one.
+/// Returns the path that the user is asked about, if the question is about a path.
 pub(super) fn path_to_ask_about(policy: &Policy, facts: &CallFacts) -> Option<PathBuf> {
     match decide_before_dont_ask(policy, facts).reason {
         DecisionReason::Sensitive(path, _) | DecisionReason::Outside(path) => Some(path),
@@ -366,8 +368,8 @@ pub(super) fn path_to_ask_about(policy: &Policy, facts: &CallFacts) -> Option<Pa
     }
 }
 
-/// The stores that rules of the user's own name exactly: they hold for every call, also for one of which
-/// it is not known what it reads.
+/// Returns the stores that the user's rules name exactly. They are allowed for every call, even if
+/// its reads are unknown.
 fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let rules = policy.rules.in_list(List::Allow);
     let rules = rules.filter(|rule| rule.source.scope.is_users());
@@ -382,7 +384,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
     named
 }
 
-/// A rule of the user's own names exactly this path.
+/// Returns whether one of the user's rules names exactly this path.
 fn is_named(policy: &Policy, touched: &TouchedPath, written: bool) -> bool {
     policy.rules.in_list(List::Allow).any(|rule| {
         let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
@@ -396,7 +398,8 @@ fn is_named(policy: &Policy, touched: &TouchedPath, written: bool) -> bool {
     })
 }
 
-/// The first path that lies outside, judged by where it really leads; written ones first.
+/// Returns the first touched path outside the working directories, written paths first. Checks
+/// resolved paths.
 fn outside_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     let found = |touched: &TouchedPath| DecisionReason::Outside(touched.real.clone());
     let reaches = |touched: &TouchedPath, written: bool| {
@@ -425,7 +428,7 @@ fn outside_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> 
                     PathLocation::Known(places) | PathLocation::Below(Some(places)),
                     PathAccess::Read { .. },
                 ) => (places, false),
-                // Where a `cd` leads must be known; what a reader reads need not.
+                // The target of a `cd` must be known; the paths of other reads need not be.
                 (PathLocation::Below(None), PathAccess::Read { .. })
                     if matches!(part.base_name(), Some("cd" | "pushd")) =>
                 {
@@ -434,7 +437,7 @@ fn outside_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> 
                 (PathLocation::Below(None), PathAccess::Write(WriteKind::Redirect)) => {
                     return Some(DecisionReason::Command {
                         part: path.text.clone(),
-                        why: "where it writes is not written in the line".to_owned(),
+                        why: "the line does not show where it writes".to_owned(),
                     });
                 }
                 (PathLocation::Below(None), _) => continue,
@@ -454,7 +457,7 @@ fn outside_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> 
     None
 }
 
-/// A rule of the user's own, written as an absolute path, covers it.
+/// Returns whether one of the user's rules with an absolute path covers this path.
 fn reaches_outside(policy: &Policy, touched: &TouchedPath, written: bool) -> bool {
     policy.rules.in_list(List::Allow).any(|rule| {
         let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
@@ -469,7 +472,7 @@ fn reaches_outside(policy: &Policy, touched: &TouchedPath, written: bool) -> boo
     })
 }
 
-/// Which parts of a line nothing lets through, for the one who wants to know all of them.
+/// Returns the coverage of all parts of a line, including those that nothing allows.
 pub fn uncovered_parts(policy: &Policy, facts: &CallFacts) -> Vec<(usize, PartCoverage)> {
     facts
         .shell

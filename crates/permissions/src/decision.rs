@@ -160,7 +160,7 @@ impl fmt::Display for DecisionReason {
                 write!(f, "{} is outside the working directories", path.display())
             }
             Self::Address(why) => f.write_str(why),
-            Self::Interactive => f.write_str("it puts a question to a person"),
+            Self::Interactive => f.write_str("it asks the user a question"),
             Self::Hook => f.write_str("a hook decided so"),
             Self::Sandboxed => f.write_str("it runs in the sandbox"),
             Self::Unconfined => f.write_str("it asks to run outside the sandbox"),

@@ -1,4 +1,4 @@
-//! What a decision is made from: gathered here, where the world may be looked at.
+//! The facts for a decision. Collecting them may read the file system.
 
 use std::{
     borrow::Cow,
@@ -20,15 +20,15 @@ use super::{
 };
 use haft_settings::real_path;
 
-/// A path a call touches. Two are equal if their paths are.
+/// A path that a call touches. Two are equal if their paths are.
 #[derive(Debug, Clone, Eq)]
 pub struct TouchedPath {
-    /// As the call names it; absolute, without `..`.
+    /// The path as the call names it; absolute, without `..`.
     pub given: PathBuf,
-    /// Where it really leads.
+    /// The path with all links resolved.
     pub real: PathBuf,
-    /// The call writes it, and it controls a git repository that is not named `.git`, or makes a directory
-    /// one.
+    /// Whether the call writes the path, and it controls a git repository that is not named `.git`,
+    /// or would make a directory one.
     pub controls_repository: bool,
 }
 
@@ -58,93 +58,94 @@ impl TouchedPath {
         }
     }
 
-    /// Notes that a call writes this path.
+    /// Records that the call writes this path.
     pub(super) fn mark_written(&mut self) {
         self.controls_repository = controls_repository(&self.real);
     }
 
-    /// Both, the given first.
+    /// Returns both paths, the given one first.
     pub fn both(&self) -> [&Path; 2] {
         [&self.given, &self.real]
     }
 }
 
-/// Where a call is made.
+/// The directories that paths of a call are relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathContext {
-    /// The directory relative paths start from; absolute.
+    /// The working directory, for relative paths; absolute.
     pub cwd: PathBuf,
-    /// The home directory, where there is one.
+    /// The home directory, if any.
     pub home: Option<PathBuf>,
 }
 
-/// What hooks said of a call, all of them taken together.
+/// The merged answer of all hooks about a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HookPermission {
-    /// Nothing.
+    /// No answer.
     #[default]
     NoAnswer,
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It may run, with an input that a hook or a person gave: that stands in for a person's answer.
+    /// The call may run, with an input that a hook or the user provided. This replaces the user's
+    /// answer.
     Answer,
-    /// A person should decide.
+    /// The user should decide.
     Ask,
 }
 
-/// What is known of a call.
+/// The facts about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallFacts {
-    /// Which tool, by its own name.
+    /// The tool's own name.
     pub tool: String,
-    /// What else rules may call it.
+    /// Other names of the tool in rules.
     pub aliases: Vec<Cow<'static, str>>,
-    /// What rules with its name are compared with.
+    /// The value that rules with the tool's name are compared with.
     pub rules: RuleMatch,
-    /// The names of its parameters, where rules must tell them from other texts.
+    /// The names of the tool's parameters, if rules must distinguish them from other texts.
     pub parameters: Vec<String>,
-    /// It comes from a server.
+    /// Whether the tool comes from an MCP server.
     pub from_server: bool,
-    /// What rules call the server it comes from, `mcp__SERVER`.
+    /// The server's name in rules, `mcp__SERVER`.
     pub server: Option<String>,
     /// The call's input, for rules about a parameter.
     pub input: Value,
-    /// Paths it reads.
+    /// The paths that the call reads.
     pub reads: Vec<TouchedPath>,
-    /// Paths it writes.
+    /// The paths that the call writes.
     pub writes: Vec<TouchedPath>,
-    /// It lists or looks at what is below what it reads.
+    /// Whether the call also lists or reads files below the paths that it reads.
     pub searches: bool,
-    /// It may write more than these paths, or do something else altogether.
+    /// Whether the call may have effects other than the listed ones.
     pub opaque: bool,
-    /// It needs a person by its nature: no rule stands in for one.
+    /// Whether the call needs the user's own answer, which no rule can replace.
     pub interactive: bool,
-    /// A command line, read.
+    /// The analyzed command line, if any.
     pub shell: Option<ShellFacts>,
-    /// The same line as the tool has read it already, if it has.
+    /// The tool's own analysis of that line, if it made one.
     pub read: Option<Arc<AnalyzedLine>>,
-    /// Addresses it fetches: the one asked for, then where it is sent on to.
+    /// The addresses that the call fetches: the requested one, then the redirect targets.
     pub fetches: Vec<UrlTarget>,
-    /// What the host of the first address resolves to, where that was asked.
+    /// The IP addresses of the first host, if they were resolved.
     pub resolved: Vec<String>,
-    /// What a rule's text is compared with: the kind of agent, the skill with its arguments.
+    /// The text that text rules are compared with: the agent kind, or the skill with its arguments.
     pub subject: Option<String>,
-    /// The text in which danger would hide.
+    /// The text that the classifier checks for dangerous actions.
     pub command: Option<String>,
-    /// The tool's own word.
+    /// The tool's own permission.
     pub tool_permission: ToolPermission,
-    /// What hooks said.
+    /// The answer of the hooks.
     pub hook: HookPermission,
 }
 
 impl CallFacts {
-    /// Gathers what is known of a call that is about to run, but for its command line
-    /// ([`Self::read_command`]). Follows links, reads nothing else.
+    /// Collects the facts about a call that is about to run, except its command line
+    /// ([`Self::read_command`]). Resolves links and reads nothing else.
     pub fn from_call(bound: &dyn BoundCall, cx: &CallContext) -> Self {
         Self::from_effects(bound, bound.effects(), cx)
     }
 
-    /// The same with the call's effects, where they are known already.
+    /// Like [`Self::from_call`], but with known effects.
     pub fn from_effects(bound: &dyn BoundCall, effects: Effects, cx: &CallContext) -> Self {
         let mut facts = Self::touching(bound, effects);
         facts.command = bound.classifier_input();
@@ -152,7 +153,7 @@ impl CallFacts {
         facts
     }
 
-    /// Of a call that touches nothing.
+    /// Returns the facts of a call without effects.
     pub(super) fn without_effects(tool: &str, rules: RuleMatch, input: Value) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -178,7 +179,7 @@ impl CallFacts {
         }
     }
 
-    /// The same without the tool's own word: what rules are held against.
+    /// Like [`Self::from_call`], but without the tool's own permission. For checking rules only.
     pub fn from_bound_call(bound: &dyn BoundCall) -> Self {
         Self::touching(bound, bound.effects())
     }
@@ -191,7 +192,7 @@ impl CallFacts {
         let mut writes: Vec<TouchedPath> = paths(&effects.writes);
         writes.iter_mut().for_each(TouchedPath::mark_written);
         let mut reads: Vec<TouchedPath> = paths(&effects.reads);
-        // A path parameter is at least looked at, whatever the effects say.
+        // A path parameter is at least read, even if the effects do not contain it.
         for path in path_parameters(bound) {
             let known = |touched: &TouchedPath| touched.given == path;
             if !reads.iter().any(known) && !writes.iter().any(known) {
@@ -200,7 +201,7 @@ impl CallFacts {
         }
         let spec = bound.spec();
         let profile = &spec.profile;
-        // By its name as well: what stands where rules for servers look is one of theirs.
+        // Also by its name: rules for servers apply to every tool with this prefix.
         let from_server = profile.origin.server().is_some() || spec.name.starts_with("mcp__");
         let aliases = match from_server {
             true => Vec::new(),
@@ -223,7 +224,8 @@ impl CallFacts {
             reads,
             writes,
             searches: profile.searches,
-            // What a server says of its tools is a hint: it lets calls run side by side, and permits none.
+            // A server's description of its tools is only a hint: it permits parallel calls, and
+            // nothing else.
             opaque: effects.exclusive
                 || effects.writes == Reach::Anything
                 || from_server
@@ -240,8 +242,8 @@ impl CallFacts {
         }
     }
 
-    /// Returns whether a rule's name means this tool. An allow rule for a server permits only tools of the
-    /// server with exactly this name: those of a server `a__b` are no tools of `a`.
+    /// Returns whether a rule's name means this tool. An allow rule for a server permits only tools
+    /// of the server with exactly this name: tools of a server `a__b` are not tools of `a`.
     pub(super) fn is_called(&self, rule: &Rule) -> bool {
         let of_server = |is_meant: &dyn Fn(&str) -> bool| {
             rule.tool.is(&self.tool)
@@ -258,7 +260,7 @@ impl CallFacts {
         }
     }
 
-    /// Is there a command line to read?
+    /// Returns whether the call has a command line.
     pub fn has_command(&self) -> bool {
         matches!(self.rules, RuleMatch::Command(_))
     }
@@ -272,7 +274,7 @@ impl CallFacts {
         }
     }
 
-    /// Where it goes beyond the directories of the policy, as real paths; written ones first.
+    /// Returns the resolved paths outside the policy's directories, written paths first.
     pub fn outside<'a>(&'a self, policy: &'a super::Policy) -> impl Iterator<Item = &'a Path> {
         let written = self
             .writes
@@ -285,7 +287,7 @@ impl CallFacts {
         written.chain(read).map(|touched| touched.real.as_path())
     }
 
-    /// The paths it was judged by, for the tool to hold itself to.
+    /// Returns the paths that the decision was based on. The tool may open no others.
     pub fn authorized_paths(&self) -> AuthorizedPaths {
         let touched = self.reads.iter().chain(&self.writes);
         AuthorizedPaths::new(touched.map(|touched| AuthorizedPath {
@@ -294,12 +296,12 @@ impl CallFacts {
         }))
     }
 
-    /// Does this rule speak of it, whatever list the rule stands in?
+    /// Returns whether this rule matches the call, in any list.
     pub fn matches_rule(&self, rule: &Rule) -> bool {
         super::rule_matching::match_rule(rule, self).is_some()
     }
 
-    /// The command that a rule speaks of, as written, whichever list the rule stands in.
+    /// Returns the command in a rule as written, if it is a command rule.
     pub fn command_of(&self, rule: &Rule) -> Option<String> {
         match rule.resolve_content(self).as_deref() {
             Some(super::rules::RuleContent::Command { text, .. }) => Some(text.clone()),
@@ -307,7 +309,7 @@ impl CallFacts {
         }
     }
 
-    /// It changes nothing.
+    /// Returns whether the call changes nothing.
     pub fn is_read_only(&self) -> bool {
         let command = self.shell.as_ref().is_none_or(ShellFacts::is_read_only);
         let more = self.opaque && self.shell.is_none();
@@ -315,7 +317,7 @@ impl CallFacts {
     }
 }
 
-/// The command line of a call as its tool has read it.
+/// Returns the command line of a call as its tool has parsed it.
 fn read_line(bound: &dyn BoundCall) -> Option<Arc<AnalyzedLine>> {
     bound.parsed_input()?.downcast().ok()
 }
@@ -334,12 +336,12 @@ fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {
     paths
 }
 
-/// What of an input rules look at: addresses, and a text.
+/// Returns the addresses and the text in an input that rules are compared with.
 fn matched(rules: RuleMatch, input: &Value) -> (Vec<UrlTarget>, Option<String>) {
     let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default();
     match rules {
         RuleMatch::Address(parameter) => {
-            // A call that names no address at all contacts no one by it.
+            // A call without an address fetches nothing.
             let given = input.get(parameter).filter(|given| !given.is_null());
             let target = given.map(|_| target(text(parameter)).unwrap_or_else(UrlTarget::none));
             (target.into_iter().collect(), None)

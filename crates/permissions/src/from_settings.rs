@@ -26,8 +26,8 @@ pub trait PermissionSettings {
     fn sandbox(&mut self) -> SandboxSettings;
 
     /// Returns the directory for plans: the one in the settings, or `plans` in the user's settings
-    /// directory. A file of the workspace may name only a directory inside the workspace in which
-    /// no file controls other programs.
+    /// directory. A workspace file may name only a directory inside the workspace, and not one
+    /// whose files control other programs.
     fn plans_directory(&mut self) -> PathBuf;
 }
 

@@ -1,7 +1,7 @@
-//! Does this repository make git run programs?
+//! Checks whether a repository makes git run programs.
 //!
-//! git reads the configuration of whatever repository it finds itself in, and many keys name a
-//! program to start, also for `git status`. Such a repository's git is not harmless.
+//! git reads the configuration of the repository that it runs in. Many keys name a program to
+//! start, even for `git status`. With such keys, git is not treated as read-only.
 
 use std::{
     collections::HashMap,
@@ -22,16 +22,17 @@ use haft_settings::{
 
 use super::read_file::{open_regular, read_regular};
 
-/// More directories of submodules than this are not looked at one by one.
+/// The maximum number of submodule directories and nested repositories that are checked.
 const MOST_DIRECTORIES: usize = 500;
 
-/// Repositories inside repositories deeper than this are not looked at.
+/// The maximum nesting depth of repositories that is checked.
 const DEEPEST: usize = 8;
 
-/// An index larger than this is not looked at.
+/// The maximum size of an index that is checked, in bytes.
 const LARGEST_INDEX: u64 = 1 << 29;
 
-/// Why git is not harmless for these parts of a line, if so. Reads git's own files, starts nothing.
+/// Returns why git is not read-only in these parts of a line, if it is not. Reads git's files and
+/// starts no program.
 pub(super) fn problem(parts: &[LinePart]) -> Option<String> {
     let mut looked: Vec<PathBuf> = Vec::new();
     for part in parts {
@@ -54,14 +55,14 @@ pub(super) fn problem(parts: &[LinePart]) -> Option<String> {
     None
 }
 
-/// Where git would run: the current directory, changed by each `-C`.
+/// Returns the directories in which git would run: the current ones, changed by each `-C`.
 pub(super) fn directories(part: &LinePart) -> Option<Vec<PathBuf>> {
     let to = moved(part)?;
     let places = part.cwd.as_ref()?.iter();
     Some(places.map(|place| place.join(&to)).collect())
 }
 
-/// Where `-C` leads, from the current directory; `None` if that is not certain.
+/// Returns the path of all `-C` options, relative to the current directory; `None` if unknown.
 pub(super) fn moved(part: &LinePart) -> Option<PathBuf> {
     let mut to = PathBuf::new();
     let mut words = part.argv.iter().skip(1);
@@ -75,8 +76,8 @@ pub(super) fn moved(part: &LinePart) -> Option<PathBuf> {
     Some(to)
 }
 
-/// The top of the working tree that git finds in this directory; without a valid repository, the nearest directory
-/// that holds `.git`, because the line may make it valid.
+/// Returns the top of the working tree that git finds in this directory. Without a valid
+/// repository, returns the nearest directory with a `.git`, because the line may make it valid.
 pub(super) fn top(start: &Path) -> Option<PathBuf> {
     if let GitDiscovery::Found(repository) = git_repository::discover(start) {
         return repository.work_tree;
@@ -101,9 +102,9 @@ fn unreadable(path: &Path) -> String {
     format!("{} cannot be read", path.display())
 }
 
-/// Why git is not harmless in the working tree at this directory, if so: by its own settings, or by
-/// those of a repository inside that its index names. git looks into those whether or not anything
-/// says that they are submodules.
+/// Returns why git is not read-only in the working tree at this directory, if it is not. Checks its
+/// own settings and those of nested repositories in its index. git reads these even if they are not
+/// submodules.
 fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
     let dot_git = top.join(".git");
     let Ok(metadata) = fs::metadata(&dot_git) else {
@@ -128,11 +129,9 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
         return None;
     }
     if depth >= DEEPEST || inner.len() > MOST_DIRECTORIES {
-        return Some(
-            "the repository has more repositories inside than can be looked at".to_owned(),
-        );
+        return Some("the repository contains more repositories than can be checked".to_owned());
     }
-    // Settings may put the working tree elsewhere, and then the paths count from there.
+    // Settings may set another working tree. Then the paths are relative to that one.
     let mut tops = vec![top.to_path_buf()];
     for file in config_files(&own) {
         let Ok(bytes) = read_regular(&file) else {
@@ -152,8 +151,8 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
         .find_map(|path| in_working_tree(&path, depth + 1))
 }
 
-/// The repositories that an index names, or what is wrong with it. An index may be large, so what was
-/// found is kept as long as the file stays the same.
+/// Returns the repositories that an index names. The error says why it cannot be read. An index may
+/// be large, so the result is cached until the file changes.
 fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
     type Kept = Mutex<HashMap<PathBuf, ([i64; 5], Vec<PathBuf>)>>;
     static KEPT: LazyLock<Kept> = LazyLock::new(Kept::default);
@@ -199,7 +198,7 @@ pub(super) fn in_linked(file: &Path) -> Option<String> {
     }
 }
 
-/// Why git is not read-only in the repository of this directory, if so.
+/// Returns why git is not read-only in the repository of this directory, if it is not.
 pub(super) fn in_repository(own: &Path) -> Option<String> {
     let Ok(common) = git_repository::common_dir(own) else {
         return Some(unreadable(&own.join("commondir")));
@@ -208,13 +207,13 @@ pub(super) fn in_repository(own: &Path) -> Option<String> {
     found.or_else(|| in_submodules(&common.join("modules")))
 }
 
-/// The files with the settings of the repository of this directory.
+/// Returns the settings files of the repository of this directory.
 fn config_files(own: &Path) -> Vec<PathBuf> {
     let common = git_repository::common_dir(own).unwrap_or_else(|_| own.to_path_buf());
     vec![common.join("config"), own.join("config.worktree")]
 }
 
-/// `git status` looks into submodules, whose own configuration then counts.
+/// Checks the submodules' own settings, which `git status` reads.
 fn in_submodules(modules: &Path) -> Option<String> {
     let mut waiting = vec![modules.to_path_buf()];
     let mut looked = 0;
@@ -224,12 +223,12 @@ fn in_submodules(modules: &Path) -> Option<String> {
         };
         looked += 1;
         if looked > MOST_DIRECTORIES {
-            return Some("the repository has more submodules than can be looked at".to_owned());
+            return Some("the repository has more submodules than can be checked".to_owned());
         }
         if let Some(problem) = in_file(&directory.join("config")) {
             return Some(problem);
         }
-        // Objects and references hold no configuration, and may be many.
+        // Directories of objects and references contain no configuration and may be large.
         let inner = entries.flatten().filter(|entry| {
             entry.file_type().is_ok_and(|kind| kind.is_dir())
                 && !["objects", "refs", "logs", "hooks", "info", "lfs"]

@@ -1,23 +1,23 @@
-//! Patterns of file names, resolved on disk as bash would before it starts a command.
+//! Resolves patterns of file names on disk, as bash does before it starts a command.
 //!
-//! A bracket or star that was quoted cannot be told from one that was not, so both meanings count. A
-//! pattern that needs more of a look than that is not known.
+//! A quoted bracket or star cannot be distinguished from an unquoted one, so both meanings apply. A
+//! pattern that needs more than a bounded scan is unknown.
 
 use std::{ffi::OsStr, fs, path::PathBuf};
 
 use super::TouchedPath;
 use haft_settings::real_path;
 
-/// More files than this are not judged one by one.
+/// The maximum number of files that a pattern may match.
 const MOST_FOUND: usize = 1_000;
 
-/// Nor are this many looked at to find them.
+/// The maximum number of directory entries that are read for a pattern.
 const MOST_SEEN: usize = 20_000;
 
-/// The files that a pattern stands for, from each of these directories; none where it fits no file.
-/// `None`: they are not known.
+/// Returns the files that a pattern matches in these directories; empty if it matches none. Returns
+/// `None` if they are unknown.
 pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<TouchedPath>> {
-    // With an option of the shell it goes through all directories.
+    // With a shell option, it matches at any depth.
     if pattern.contains("**") {
         return None;
     }
@@ -43,7 +43,8 @@ pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<V
                     }
                     let name = entry.file_name();
                     let is_link = entry.file_type().ok()?.is_symlink();
-                    // With an option of the shell a star means dots too; a link may lead anywhere.
+                    // With a shell option, a star also matches leading dots. A link may lead
+                    // anywhere.
                     if !fits(part, &name) || (!is_link && is_dotted(&name) && !means_dots(part)) {
                         continue;
                     }
@@ -52,7 +53,7 @@ pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<V
             } else {
                 let name = OsStr::new(part);
                 let there = fs::symlink_metadata(place.real.join(name));
-                // What cannot be looked at may be there all the same.
+                // A file that cannot be inspected may still exist.
                 let is_link = there.map_or(true, |there| there.is_symlink());
                 next.push(below(&place, name, is_link || part == ".."));
             }
@@ -80,7 +81,8 @@ fn is_pattern(part: &str) -> bool {
     part.contains(['*', '?', '['])
 }
 
-/// What begins with a dot is meant only by a pattern that does.
+/// Returns whether the name begins with a dot. Usually only a pattern with a leading dot matches
+/// it.
 fn is_dotted(name: &OsStr) -> bool {
     name.as_encoded_bytes().first() == Some(&b'.')
 }
@@ -89,13 +91,13 @@ fn means_dots(pattern: &str) -> bool {
     pattern.starts_with(['.', '[', '\\'])
 }
 
-/// Does a name fit a pattern?
+/// Returns whether a name matches a pattern.
 fn fits(pattern: &str, name: &OsStr) -> bool {
     let name: Vec<char> = name.to_string_lossy().chars().collect();
     matches(&pieces(pattern, true), &name) || matches(&pieces(pattern, false), &name)
 }
 
-/// A piece of a pattern.
+/// A token of a pattern.
 enum GlobToken {
     /// Any text.
     Star,
@@ -103,7 +105,8 @@ enum GlobToken {
     One,
     /// This character.
     Plain(char),
-    /// One of these ranges, or none of them. Letters count in both cases, as in some languages.
+    /// A character in these ranges, or outside them. Matches both cases of a letter, as in some
+    /// locales.
     Set {
         ranges: Vec<(char, char)>,
         none: bool,
@@ -159,15 +162,15 @@ fn pieces(pattern: &str, brackets: bool) -> Vec<GlobToken> {
     pieces
 }
 
-/// What stands behind an opening bracket, and what follows the closing one.
+/// Parses a set after its opening bracket. Returns it and the text after the closing bracket.
 fn set(text: &str) -> Option<(GlobToken, &str)> {
     let inner = text.strip_prefix(['!', '^']);
     let (none, inner) = (inner.is_some(), inner.unwrap_or(text));
-    // A closing bracket right at the beginning is one of the characters.
+    // A closing bracket at the beginning is one of the characters.
     let first = inner.chars().next()?.len_utf8();
     let end = first + inner.get(first..)?.find(']')?;
     let behind = &inner[end + 1..];
-    // Classes such as `[[:alpha:]]`: anything.
+    // A class such as `[[:alpha:]]` matches any character.
     if inner[..end].contains("[:") {
         return Some((GlobToken::One, behind.strip_prefix(']').unwrap_or(behind)));
     }
@@ -187,7 +190,7 @@ fn set(text: &str) -> Option<(GlobToken, &str)> {
 }
 
 fn matches(pattern: &[GlobToken], name: &[char]) -> bool {
-    // The last star is the only one that ever needs to give way.
+    // Only the last star ever needs to match more.
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < name.len() {
         match pattern.get(at) {

@@ -19,7 +19,7 @@ use super::{
     protected_files::folded,
 };
 
-/// Looks up the homes in which a session with these working directories works: those that one of them is or holds.
+/// Returns the homes that a working directory of the session is or contains.
 pub(super) fn home_control(roots: &[PathBuf], home: Option<&Path>) -> HomeControl {
     let holds = |path: &Path| roots.iter().any(|root| path.starts_with(root));
     let known = credentials::homes().iter().map(PathBuf::as_path);
@@ -36,7 +36,7 @@ pub(super) fn home_control(roots: &[PathBuf], home: Option<&Path>) -> HomeContro
     }
     homes.sort_unstable();
     homes.dedup();
-    // What is worked on for itself is not the home's.
+    // Working directories inside a home are not controlled by it.
     let inner = roots.iter().filter(|root| {
         let mut homes = homes.iter();
         homes.any(|home| root.starts_with(home) && *root != home)
@@ -78,12 +78,12 @@ static PATHS: LazyLock<HomePaths> = LazyLock::new(|| {
     }
 });
 
-/// Decides on paths below the homes in which a session works.
+/// Checks of paths below the homes that a session works in.
 pub(super) trait HomeRules {
     /// Returns whether a path decides which programs run, by its place in a home.
     fn is_control(&self, path: &Path) -> bool;
 
-    /// Returns whether a path is a directory that only leads to data. It may be made.
+    /// Returns whether a path is a directory that only leads to data. A command may create it.
     fn leads_to_data(&self, path: &Path) -> bool;
 
     /// Returns whether a path is directly in a home.

@@ -1,21 +1,25 @@
-//! May this call run?
+//! Decides whether a tool call may run.
 //!
-//! [`facts`] looks at the world (where does this path really lead? what does this line do?);
-//! [`decide`](mod@decide) is a pure and total function of policy and facts, so that every decision
-//! can be explained and tabled. Whatever cannot be proved harmless asks. [`sandbox`] says how a
-//! command that may run is confined.
+//! [`facts`] collects facts from the file system: the target of each path, the effects of a command
+//! line. [`decide`](mod@decide) is a pure function of policy and facts, so that every decision can
+//! be explained and tested. A call that is not provably safe needs the user's permission.
+//! [`sandbox`] determines how a command that may run is confined.
 //!
 //! # How it decides
-//! [`CallFacts`] hold each path as given and as it really is, links followed, and for a command line its parts with
-//! their effects. The judge of lines reads the line alone; what its names lead to (PATH, toolchain pins,
-//! repositories in git's index, git's configuration, the character set, what a glob is on disk) are facts too.
-//! Rules are read before tools are known; their content means what the tool's profile says.
+//! [`CallFacts`] contain each path as given and with links resolved, and the parts of a command
+//! line with their effects. The line analysis reads only the line. The meaning of its names (PATH,
+//! toolchain pins, repositories in git's index, git's configuration, the character set, files that
+//! match a glob) is in the facts, too. Rules are parsed before tools are known; the tool's profile
+//! determines the meaning of their content.
 //!
-//! - Trust covers a workspace's pins, never a program of the workspace on PATH nor git's settings.
-//! - A function of a line covers a call only where its definition certainly ran before it in the same shell.
-//! - In plan mode only the plan file is written, unless a person or a hook allows more.
-//! - Control files are protected twice: those that exist by read-only mounts, and all of them, existing or not, by
-//!   the guard of the sandbox, which asks what a name may be used for ([`sandbox`]).
+//! - Trust applies to a workspace's toolchain pins, never to a program of the workspace on PATH or
+//!   to git's settings.
+//! - A function of a line covers a call only if its definition certainly ran before it in the same
+//!   shell.
+//! - In plan mode only the plan file is written, unless the user or a hook allows more.
+//! - Control files are protected twice: existing ones by read-only mounts, and all of them,
+//!   existing or not, by the guard of the sandbox, which checks each use of a guarded name
+//!   ([`sandbox`]).
 
 #![warn(missing_docs)]
 

@@ -26,7 +26,7 @@ const MAX_PATHS: usize = 256;
 /// The maximum number of directories that are scanned for one part of a line.
 const MAX_SCANS: usize = 8;
 
-/// Programs that use their arguments as text, and those whose tables describe every operand: git, cp, mv.
+/// Programs that use their arguments as text, and programs whose tables describe every operand.
 const OPENS_NO_OPERAND: &[&str] = &[
     "[", "alias", "cp", "declare", "export", "git", "hash", "kill", "let", "local", "mv", "pkill",
     "read", "readonly", "set", "test", "trap", "typeset", "umask", "unalias", "unset",

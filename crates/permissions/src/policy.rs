@@ -1,4 +1,4 @@
-//! What a session permits.
+//! The permission policy of a session.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,28 +16,28 @@ use super::{
 };
 use haft_settings::real_path;
 
-/// What a session permits.
+/// The permission policy of a session.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// How much runs without asking.
+    /// The permission mode: what runs without asking.
     pub mode: PermissionMode,
-    /// The working directories, as real paths: reads and writes inside are the session's business.
-    /// The first is the one the session started in.
+    /// The working directories, as real paths. Reads and writes inside need no extra permission.
+    /// The session started in the first.
     pub roots: Vec<PathBuf>,
-    /// Further directories that may be read freely, as real paths: our own stored results.
+    /// Further directories that may be read without asking, as real paths: haft's stored results.
     pub readable: Vec<PathBuf>,
-    /// The plan: the one file that may be written in plan mode, as a real path.
+    /// The plan, as a real path: the only file that may be written in plan mode.
     pub plan: Option<PathBuf>,
     /// The home directory, as a real path.
     pub home: Option<PathBuf>,
     /// The rules in force.
     pub rules: Arc<Rules>,
-    /// How commands are confined.
+    /// The confinement of commands.
     pub sandbox: Arc<SandboxSettings>,
 }
 
 impl Policy {
-    /// A policy without rules.
+    /// Creates a policy without rules.
     pub fn new(mode: PermissionMode, roots: Vec<PathBuf>) -> Self {
         Self {
             mode,
@@ -50,27 +50,27 @@ impl Policy {
         }
     }
 
-    /// A policy without rules for these directories, whose links are followed.
+    /// Creates a policy without rules for these directories. Resolves links.
     pub fn of_directories(mode: PermissionMode, directories: &[PathBuf]) -> Self {
         let real = directories.iter().map(|dir| real_path::real_directory(dir));
         Self::new(mode, real.collect())
     }
 
-    /// The same with a home directory, whose links are followed.
+    /// Sets the home directory. Resolves links.
     #[must_use]
     pub fn with_home(mut self, home: Option<&Path>) -> Self {
         self.home = home.map(real_path::real_directory);
         self
     }
 
-    /// Is it inside the working directories? By whole components of a real path.
+    /// Returns whether a real path is inside the working directories.
     pub fn is_inside(&self, path: &Path) -> bool {
         self.roots
             .iter()
             .any(|root| real_path::is_below(path, root))
     }
 
-    /// The homes in which this session works.
+    /// Returns the homes that this session works in.
     pub(super) fn home_control(&self) -> HomeControl {
         home_control(&self.roots, self.home.as_deref())
     }
@@ -80,7 +80,7 @@ impl Policy {
         is_protected(path) || self.home_control().is_control(path)
     }
 
-    /// The places of the stores of this session.
+    /// Returns the places of the stores of this session.
     pub(super) fn store_places(&self) -> StorePlaces<'_> {
         StorePlaces {
             home: self.home.as_deref(),
@@ -88,7 +88,7 @@ impl Policy {
         }
     }
 
-    /// The same with this plan, a real path: it may be read.
+    /// Sets the plan, a real path, and allows reads of it.
     #[must_use]
     pub fn with_plan(mut self, plan: Option<PathBuf>) -> Self {
         self.readable.extend(plan.clone());
@@ -96,12 +96,12 @@ impl Policy {
         self
     }
 
-    /// Is it the plan, while there is one to be made?
+    /// Returns whether the path is the plan, and the session is in plan mode.
     pub fn is_plan(&self, touched: &TouchedPath) -> bool {
         self.mode == PermissionMode::Plan && self.plan.as_ref() == Some(&touched.real)
     }
 
-    /// May it be read without a word?
+    /// Returns whether a path may be read without asking.
     pub fn may_read(&self, path: &Path) -> bool {
         self.is_inside(path)
             || self
@@ -110,7 +110,8 @@ impl Policy {
                 .any(|root| real_path::is_below(path, root))
     }
 
-    /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.
+    /// Returns whether a deny rule for commands or paths is in force. Then lines that cannot be
+    /// analyzed must not pass.
     pub(super) fn has_denials(&self) -> bool {
         self.rules.in_list(List::Deny).any(|rule| {
             matches!(

@@ -43,7 +43,7 @@ const RUST: &[&str] = &[
     "rustup",
 ];
 
-/// Files with which version managers select the program that a shim starts.
+/// The files in which version managers select the program that a shim starts.
 const VERSIONS: &[&str] = &[
     ".go-version",
     ".java-version",

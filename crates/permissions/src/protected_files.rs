@@ -1,4 +1,5 @@
-//! Files that decide what other programs run. A write to one is never waved through as an edit.
+//! Files that decide what other programs run. Neither accept-edits mode nor a rule for a directory
+//! allows a write to one.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -14,11 +15,11 @@ use super::{
     credentials::{self, CredentialCache, StorePlaces},
 };
 
-/// The names of control files, for comparing.
+/// The names of control files, for comparisons.
 struct ControlTable {
     directories: HashSet<&'static str>,
     files: HashSet<&'static str>,
-    /// Names of more than one directory, by the first: the others, and whether it is a directory.
+    /// Entries of several names, by the first name: the other names, and whether it is a directory.
     sequences: HashMap<&'static str, Vec<(Vec<&'static str>, bool)>>,
     endings: Vec<&'static str>,
     /// Every name in the tables that does not begin with a dot.
@@ -49,18 +50,18 @@ static TABLE: LazyLock<ControlTable> = LazyLock::new(|| {
 
 /// The names in the tables, for callers that compare single names.
 pub(super) struct TableNames {
-    /// A path with one of these in it may be a control file.
+    /// A path that contains one of these names may be a control file.
     pub(super) parts: BTreeSet<String>,
-    /// A path that ends in one of these may be one.
+    /// A path that ends in one of these names may be a control file.
     pub(super) last: BTreeSet<String>,
-    /// A path whose last name ends so is one.
+    /// A path whose last name has one of these endings is a control file.
     pub(super) endings: BTreeSet<String>,
 }
 
 /// The names of all entries.
 pub(super) fn names() -> TableNames {
     let (mut parts, mut last) = (BTreeSet::new(), BTreeSet::new());
-    // A path with an entry in it has its first name in it, too.
+    // A path that contains an entry also contains its first name.
     for name in control_tables::names(DIRECTORIES) {
         parts.extend(name.split('/').next().map(str::to_owned));
     }
@@ -78,7 +79,7 @@ pub(super) fn names() -> TableNames {
     }
 }
 
-/// Is this one of them? Names are compared without case, since some disks do.
+/// Returns whether this is a control file. Ignores case, because some file systems do.
 pub fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path
         .components()
@@ -93,7 +94,7 @@ pub fn is_protected(path: &Path) -> bool {
             return true;
         }
     }
-    // The directory itself too: the one who puts another in its place writes all of it.
+    // Also the directory itself: a command that replaces it writes all files in it.
     names.iter().enumerate().any(|(at, name)| {
         let rest = &names[at + 1..];
         match name.as_str() {
@@ -130,8 +131,8 @@ pub(super) fn completes_sequence(path: &Path, holds: impl Fn(&Path) -> bool) -> 
     })
 }
 
-/// May a path that ends in this name be one of them, unless one above it is? Cheap, for looking
-/// through many.
+/// Returns whether a path that ends in this name may be a control file, unless a directory above it
+/// is one. Fast, for scans of many names.
 pub(super) fn is_telling(name: &OsStr) -> bool {
     /// No name in the tables is longer.
     const LONGEST: usize = 64;
@@ -153,8 +154,8 @@ pub(super) fn is_telling(name: &OsStr) -> bool {
     })
 }
 
-/// The name as a disk that ignores case sees it: by way of capitals, since some letters have two
-/// small forms.
+/// Returns a name as a file system that ignores case compares it. Converts to capitals first,
+/// because some letters have two small forms.
 pub(super) fn folded(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
@@ -162,9 +163,9 @@ pub(super) fn folded(name: &str) -> String {
     name.to_uppercase().to_lowercase()
 }
 
-const KEYS: &str = "is where keys or passwords are kept";
+const KEYS: &str = "stores keys or passwords";
 
-/// Below the root: what is delicate there.
+/// Sensitive paths below the root.
 const SYSTEM: [(&str, &str); 8] = [
     ("/dev", "is a device"),
     ("/etc/gshadow", KEYS),
@@ -176,25 +177,25 @@ const SYSTEM: [(&str, &str); 8] = [
     ("/var/run", "is where services listen"),
 ];
 
-/// Directories that are no one's files: processes, devices, the kernel, services.
+/// Directories of the system: processes, devices, the kernel, services.
 const SYSTEMS_OWN: [&str; 5] = ["/dev", "/proc", "/run", "/sys", "/var/run"];
 
-/// Does it belong to the kernel, a device or a service?
+/// Returns whether a path belongs to the kernel, a device or a service.
 pub fn is_systems_own(path: &Path) -> bool {
     let path = PathBuf::from(folded(&path.to_string_lossy()));
     let mut directories = SYSTEMS_OWN.iter();
     !path.starts_with("/dev/shm") && directories.any(|directory| path.starts_with(directory))
 }
 
-/// What is delicate about a path, any use of which is asked for: a store of keys, a device, the view
-/// into another process. Names are compared without case here too.
+/// Returns why every use of a path needs permission, if it does: it is a store of keys, a device,
+/// or shows another process. Ignores case.
 pub fn sensitive(path: &Path, places: StorePlaces<'_>) -> Option<&'static str> {
     let keys = || credentials::is_store(path, places).then_some(KEYS);
     if !may_be_of_system(path) {
         return keys();
     }
     let path = PathBuf::from(folded(&path.to_string_lossy()));
-    // Shared memory is a place for plain files, also for a working directory.
+    // Shared memory contains plain files, and possibly a working directory.
     if path.starts_with("/dev/shm") {
         return None;
     }
@@ -202,7 +203,8 @@ pub fn sensitive(path: &Path, places: StorePlaces<'_>) -> Option<&'static str> {
     system.map(|(_, what)| *what).or_else(keys)
 }
 
-/// Is its first name one of those in the list of the system's places? Nearly none is, and each call asks.
+/// Returns whether the first name of a path is in the list of system paths. Few are, so most checks
+/// end here.
 fn may_be_of_system(path: &Path) -> bool {
     const FIRST_NAMES: [&str; 6] = ["dev", "etc", "proc", "run", "sys", "var"];
     let Some(first) = path.components().nth(1) else {
@@ -215,7 +217,7 @@ fn may_be_of_system(path: &Path) -> bool {
             .any(|name| first.eq_ignore_ascii_case(name))
 }
 
-/// All of these places, for a walk that is to leave them out. Looked up at most once a second.
+/// Returns all these places, for scans that must skip them. Scans at most once a second.
 pub fn stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     static KEPT: CredentialCache = CredentialCache::new();
     KEPT.get(places, || {

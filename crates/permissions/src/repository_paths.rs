@@ -20,11 +20,11 @@ pub(super) enum Git {
     Itself,
     /// Settings, which may name programs.
     Config,
-    /// A program, or the folder of them.
+    /// A program, or the directory of programs.
     Hook,
-    /// Says which files go through which program.
+    /// Assigns files to the programs that process them.
     Attributes,
-    /// Says where the rest of the repository is.
+    /// Names the directory with the rest of the repository.
     Elsewhere,
     /// Any other file of git.
     Own,
@@ -62,7 +62,7 @@ pub(super) fn in_dot_git(path: &Path) -> Option<(PathBuf, Git)> {
     Some((folder, what))
 }
 
-/// The names from a directory down to a path, without case.
+/// Returns the names from a directory down to a path, in small letters.
 pub(super) fn below(path: &Path, directory: &Path) -> Vec<String> {
     let inner = path.strip_prefix(directory).unwrap_or(path);
     let names = inner.components();
@@ -84,7 +84,7 @@ fn match_names(inner: &[&str]) -> Git {
         ["info", "attributes"] => Git::Attributes,
         ["commondir" | "gitdir"] => Git::Elsewhere,
         ["worktrees", _, inner @ ..] if !inner.is_empty() => match_names(inner),
-        // Submodules are called by their paths, so where one begins is not to be seen.
+        // Submodules are named by their paths, so the name does not show where one begins.
         ["modules", .., "config" | "config.worktree"] => Git::Config,
         ["modules", .., "info", "attributes"] => Git::Attributes,
         ["modules", .., "commondir" | "gitdir"] => Git::Elsewhere,

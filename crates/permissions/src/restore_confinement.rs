@@ -1,6 +1,6 @@
-//! What a call was permitted, as it comes from another process: data that is given its rules again.
+//! Restores the rules of a confinement that another process sent as data.
 //!
-//! Data alone is the strictest it can be. What cannot be read stays so.
+//! Data without rules is the strictest confinement. Data that cannot be parsed stays that way.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use super::{
     sandbox::{SettingsHosts, controlled},
 };
 
-/// Gives a confinement its rules again.
+/// Restores the rules of a confinement.
 pub fn restore_rules(confinement: &mut Confinement) {
     if let Some(files) = confinement.control.files() {
         confinement.control = control(files);
@@ -29,7 +29,7 @@ pub fn restore_rules(confinement: &mut Confinement) {
     }
 }
 
-/// Gives hidden files their rules again.
+/// Restores the rules of hidden files.
 pub fn revive_hidden(files: HiddenFiles) -> HiddenFilter {
     if files == HiddenFiles::default() {
         return HiddenFilter::default();
@@ -44,7 +44,8 @@ pub fn revive_hidden(files: HiddenFiles) -> HiddenFilter {
     }
 }
 
-/// Files that decide what other programs run, by their names, and by their places in a home that is worked in.
+/// Returns a filter for files that decide what other programs run, by their names and by their
+/// places in a home that the session works in.
 pub fn control_names(roots: &[PathBuf], home: Option<&Path>) -> HiddenFilter {
     static BY_NAME: LazyLock<HiddenFilter> =
         LazyLock::new(|| control_hidden(HomeControl::default()));

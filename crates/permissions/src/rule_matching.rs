@@ -1,5 +1,4 @@
-//! Does a rule speak of this call? For the lists that hold a call up: a rule fits if it fits any
-//! spelling of any part.
+//! Matches deny and ask rules against calls. A rule matches if it matches any spelling of any part.
 
 use std::{borrow::Cow, path::Path};
 
@@ -14,12 +13,12 @@ use super::{
     shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts},
 };
 
-/// What a rule hit.
+/// A match of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RuleHit {
     /// The part of a command line, by its index.
     pub(super) part: Option<usize>,
-    /// What it fitted, in the words of the call.
+    /// The matching text of the call; empty for the call as a whole.
     pub(super) what: String,
 }
 
@@ -39,10 +38,10 @@ impl RuleHit {
     }
 }
 
-/// What of the call a deny or ask rule speaks of, if anything.
+/// Returns what a deny or ask rule matches in a call, if anything.
 pub(super) fn match_rule(rule: &Rule, facts: &CallFacts) -> Option<RuleHit> {
     let own = facts.is_called(rule);
-    // Whatever runs a command or touches a path is held by the rules about that, whichever tool it is.
+    // Rules for commands or paths apply to every tool that runs a command or touches a path.
     if !own && rule.class == RuleClass::Tool {
         return None;
     }
@@ -50,7 +49,7 @@ pub(super) fn match_rule(rule: &Rule, facts: &CallFacts) -> Option<RuleHit> {
         RuleContent::All => own.then(RuleHit::call),
         RuleContent::Command { pattern, .. } => match &facts.shell {
             Some(shell) => command_hit(pattern, shell),
-            // A tool of this name that does not say where its command is: it may be any.
+            // A tool of this name without a known command parameter may run any command.
             None => (own && !facts.has_command()).then(RuleHit::call),
         },
         RuleContent::Path(pattern) => path_hit(rule, pattern, facts),
@@ -68,7 +67,7 @@ pub(super) fn match_rule(rule: &Rule, facts: &CallFacts) -> Option<RuleHit> {
                 .matches(&given)
                 .then(|| RuleHit::on(format!("{name}: {given}")))
         }
-        // Its meaning was just asked for.
+        // It was resolved above.
         RuleContent::Open(_) => None,
     }
 }
@@ -104,7 +103,7 @@ fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<RuleHit> {
     })
 }
 
-/// Every way a part may be written that means the same.
+/// Returns all spellings of a part that mean the same.
 pub(super) fn spellings(part: &LinePart) -> Vec<String> {
     let mut all = vec![part.text.clone()];
     let mut add = |text: String| {
@@ -113,7 +112,7 @@ pub(super) fn spellings(part: &LinePart) -> Vec<String> {
         }
     };
     add(part.words.clone());
-    // What an expansion puts in the place of the name is not known before it runs.
+    // An expanded name is not known before the command runs.
     let named = part
         .argv
         .first()
@@ -140,7 +139,7 @@ fn joined(name: &str, rest: &[&str]) -> String {
     text
 }
 
-/// An argument as text, as far as it is known.
+/// Returns an argument as text, or its known beginning.
 pub(super) fn shown(arg: &Arg) -> &str {
     match &arg.value {
         haft_shell::ArgValue::Literal(text)
@@ -150,7 +149,7 @@ pub(super) fn shown(arg: &Arg) -> &str {
     }
 }
 
-/// git's words behind its global options.
+/// Returns git's arguments after its global options.
 pub(super) fn without_global_options<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -164,14 +163,14 @@ pub(super) fn without_global_options<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b s
     words.get(at..).unwrap_or_default()
 }
 
-/// What could be commands in a line that bash would refuse, or that we cannot read: the text behind
-/// anything that might begin one, quotes taken away.
+/// Returns possible commands in a line that bash would reject or that cannot be parsed: the text
+/// after anything that may begin a command, without quotes.
 fn guess_commands(line: &str) -> impl Iterator<Item = String> {
     let pieces = line.split([';', '|', '&', '\n', '(', ')', '{', '}', '`', '<', '>', '$']);
     pieces.flat_map(|piece| {
         let plain = piece.replace(['\'', '"', '\\'], "");
         let words: Vec<String> = plain.split_whitespace().map(str::to_owned).collect();
-        // Behind each word another command may begin: `sudo rm`, `A=1 rm`.
+        // Another command may begin after each word: `sudo rm`, `A=1 rm`.
         (0..words.len()).map(move |from| {
             let name = words[from]
                 .rsplit('/')
@@ -184,9 +183,9 @@ fn guess_commands(line: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A path rule against the paths of any tool, also of a command line.
+/// Matches a path rule against the paths of any tool, including those of a command line.
 fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &CallFacts) -> Option<RuleHit> {
-    // A rule with a tool's own name speaks of everything that it touches.
+    // A rule with a tool's own name applies to all paths that the tool touches.
     let reading = rule.class != RuleClass::Edits;
     let covers = |touched: &TouchedPath| covers(pattern, touched);
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
@@ -201,7 +200,7 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &CallFacts) -> Option<Rul
             let PathLocation::Known(places) = &path.place else {
                 continue;
             };
-            // Anyone who lists or walks a directory reads what is below it.
+            // A command that lists or walks a directory reads what is below it.
             let below = matches!(
                 path.access,
                 PathAccess::Read { walks: true, .. } | PathAccess::Read { content: false, .. }
@@ -217,7 +216,8 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &CallFacts) -> Option<Rul
             }
         }
     }
-    // Each path rule speaks of a family of tools. Some may write what they may not be used to read.
+    // Each path rule applies to a family of tools. Some tools may write files that they may not be
+    // used to read.
     let spared = RuleMatch::Edits {
         held_by_reads: false,
     };
@@ -256,8 +256,8 @@ fn domain_hit(domain: &DomainPattern, facts: &CallFacts) -> Option<RuleHit> {
     })
 }
 
-/// Why a command line must not pass by itself while something is denied: it is not known whether
-/// it touches that. `open`: no sandbox prevents the access.
+/// Returns why it is not known whether a command line touches something denied, and the part, if it
+/// is known. Such a line must not run without asking. `open`: no sandbox prevents the access.
 pub(super) fn undecidable(
     policy: &super::Policy,
     shell: &ShellFacts,
@@ -276,7 +276,7 @@ pub(super) fn undecidable(
         return Some((Some(at), why));
     }
     if let Some(locale) = &shell.charset {
-        let why = format!("in the character set of {locale} it may be another line");
+        let why = format!("the line may have another meaning in the character set of {locale}");
         return Some((None, why));
     }
     let commands = rules(policy).filter_map(|rule| match &rule.content {
@@ -314,17 +314,21 @@ pub(super) fn undecidable(
                 PathAccess::Read { .. } => "read",
                 PathAccess::Write(_) => "changed",
             };
-            let why = format!("{shown} may stand for a file that may not be {what}");
+            let why = format!("{shown} may name a file that may not be {what}");
             Some((Some(at), why))
         })
 }
 
-/// Why a line must not pass that removes a directory: something denied goes with it.
+/// Returns why a line must not run without asking if it removes or moves a directory with a denied
+/// file.
 pub(super) fn denied_in_removed(policy: &super::Policy, shell: &ShellFacts) -> Option<String> {
     let denied = denied_paths(policy, |_| true);
     let taken = |removed: &RemovedTree| {
         let path = removed.first_denied(&denied)?;
-        Some(format!("{} would go with its directory", path.display()))
+        Some(format!(
+            "{} would be removed or moved with its directory",
+            path.display()
+        ))
     };
     shell.removed.iter().find_map(taken)
 }
@@ -342,8 +346,8 @@ fn rules(policy: &super::Policy) -> impl Iterator<Item = &Rule> {
     policy.rules.in_list(super::rules::List::Deny)
 }
 
-/// Programs that are known and may still start what their arguments name: `npm exec -c TEXT`,
-/// `make --eval TEXT`, `poetry run COMMAND`, `go test -exec COMMAND`.
+/// Known programs that may still start what their arguments name: `npm exec -c TEXT`, `make --eval
+/// TEXT`, `poetry run COMMAND`, `go test -exec COMMAND`.
 pub(super) const MAY_START: &[&str] = &[
     "ansible",
     "ant",
@@ -436,7 +440,7 @@ pub(super) const MAY_START: &[&str] = &[
     "zig",
 ];
 
-/// A denied command in the words of a program that may start it: one that is not known, or known to.
+/// Returns a denied command in the arguments of an unknown program or of one that may start it.
 fn passes_denied_command(denied: &[&Wildcard], part: &LinePart) -> Option<String> {
     let name = part.base_name()?;
     if denied.is_empty() || (is_known(name) && !MAY_START.contains(&name)) {
@@ -475,7 +479,7 @@ fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse
     }
 }
 
-/// Writes that change a file in place, create it or remove it: the paths.
+/// Returns the paths that a part creates, changes or removes.
 pub(super) fn written(paths: &[PathUse]) -> impl Iterator<Item = (&PathUse, WriteKind)> {
     paths.iter().filter_map(|path| match path.access {
         PathAccess::Write(how) => Some((path, how)),

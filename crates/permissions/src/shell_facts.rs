@@ -1,4 +1,4 @@
-//! A command line, read, with its paths resolved.
+//! The facts about a command line: its analysis, with paths resolved.
 
 use std::{
     ffi::OsString,
@@ -22,74 +22,75 @@ use super::{
     tree_writes::TreeWrite,
 };
 
-/// A line longer than this is never let through by a wildcard or as harmless.
+/// The maximum length of a line that a wildcard rule or the read-only verdict may allow, in bytes.
 pub const LONGEST: usize = 10_000;
 
-/// A command line, read, with its paths resolved.
+/// The facts about a command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShellFacts {
     /// The line.
     pub line: String,
-    /// What it does.
+    /// The analysis of the line.
     pub analysis: Arc<Analysis>,
-    /// The paths each part touches.
+    /// The paths that each part touches.
     pub paths: Vec<Vec<PathUse>>,
-    /// Every way each part may be written that means the same, for rules that hold up.
+    /// All spellings of each part that mean the same, for deny and ask rules.
     pub(super) spellings: Vec<Vec<String>>,
-    /// Why git cannot be trusted here, if so: a setting of the repository that runs a program.
+    /// The reason why git is not read-only here, if it is not: a setting of the repository that
+    /// runs a program.
     pub git: Option<String>,
-    /// What the names of its programs lead to.
+    /// The programs that the names in the line lead to.
     pub(super) programs: ResolvedPrograms,
-    /// The environment's texts are in a character set that the line was not read in.
+    /// The locale of the environment, if the line has another meaning in its character set.
     pub(super) charset: Option<String>,
-    /// What git's object store gives each part besides, from the top of the repository: deny rules
-    /// speak of it.
+    /// The paths that git also reads for each part, relative to the top of the repository. Deny
+    /// rules apply to them.
     pub(super) stored: Vec<Vec<PathUse>>,
     /// Paths in the arguments of each part that no table describes.
     pub(super) named: Vec<NamedOperands>,
-    /// Directories that it removes, with what goes with them.
+    /// The directories that the line removes, with the files in them.
     pub(super) removed: Vec<RemovedTree>,
-    /// Directories below which it may write any file.
+    /// The directories below which the line may write any file.
     pub(super) filled: Vec<TreeWrite>,
 }
 
 /// A path that a part touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathUse {
-    /// What is done to it.
+    /// The kind of access.
     pub access: PathAccess,
-    /// Where it leads.
+    /// The location of the path.
     pub place: PathLocation,
-    /// As written in the line.
+    /// The path as written in the line.
     pub text: String,
-    /// All that the pattern or brace stands for is named by another one, as it is on disk.
+    /// Whether another [`PathUse`] contains the files on disk that the pattern or brace matches.
     pub resolved: bool,
 }
 
-/// What is done to a path.
+/// An access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathAccess {
-    /// Read: its content (or only names), itself (or all below it).
+    /// Reads the path.
     Read {
-        /// The content, not only names and dates.
+        /// Also reads contents, not only names and times.
         content: bool,
-        /// Everything below it too.
+        /// Also reads everything below the path.
         walks: bool,
     },
-    /// Written, and how.
+    /// Writes the path, in this way.
     Write(WriteKind),
 }
 
-/// Where a path leads.
+/// The location of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathLocation {
-    /// Here; several where the directory is one of several.
+    /// Known paths; several if the working directory may be one of several.
     Known(Vec<TouchedPath>),
-    /// A pattern or an expansion: somewhere below these directories, if anything is known.
+    /// A pattern or an expansion: any path below these directories, if they are known.
     Below(Option<Vec<TouchedPath>>),
 }
 
-/// Where a call is made, as the reader of lines wants it.
+/// Converts the context of a call for the line analysis.
 fn place(setting: &PathContext) -> LineLocation {
     LineLocation {
         cwd: setting.cwd.clone(),
@@ -98,13 +99,13 @@ fn place(setting: &PathContext) -> LineLocation {
 }
 
 impl ShellFacts {
-    /// Reads a line and resolves its paths. Follows links, looks at git's configuration, for programs
-    /// and for what pins them, reads nothing else.
+    /// Analyzes a line and resolves its paths. Also reads git's configuration, `PATH` and the files
+    /// that pin programs.
     pub fn analyze(line: &str, setting: &PathContext) -> Self {
         Self::in_environment(line, setting, &|name| std::env::var_os(name))
     }
 
-    /// The same of a line that may have been read already.
+    /// Like [`Self::analyze`], but uses an existing analysis of this line, if it fits.
     pub(super) fn from_analyzed(
         line: &str,
         setting: &PathContext,
@@ -119,7 +120,7 @@ impl ShellFacts {
         Self::of_analysis(line, analysis, setting, &|name| std::env::var_os(name))
     }
 
-    /// The same where commands get these variables.
+    /// Like [`Self::analyze`], but with these environment variables.
     pub fn in_environment(
         line: &str,
         setting: &PathContext,
@@ -160,18 +161,18 @@ impl ShellFacts {
         }
     }
 
-    /// It changes nothing.
+    /// Returns whether the line changes nothing.
     pub fn is_read_only(&self) -> bool {
         self.analysis.verdict == EffectVerdict::ReadOnly && self.line.len() <= LONGEST
     }
 
-    /// Every part with the paths it touches.
+    /// Returns every part with the paths that it touches.
     pub fn parts(&self) -> impl Iterator<Item = (usize, &LinePart, &[PathUse])> {
         let parts = self.analysis.parts.iter().zip(&self.paths).enumerate();
         parts.map(|(at, (part, paths))| (at, part, paths.as_slice()))
     }
 
-    /// Is everything that this part starts as harmless as this?
+    /// Returns whether the verdict of everything that this part starts is at most this one.
     pub(super) fn starts_only(&self, at: usize, at_most: EffectVerdict) -> bool {
         let inner = self.analysis.parts.iter().enumerate();
         inner
@@ -194,7 +195,7 @@ impl ShellFacts {
         false
     }
 
-    /// The services of the user's own that it asks.
+    /// Returns the user's services to which the line sends requests.
     pub(super) fn services(&self) -> impl Iterator<Item = OwnService> {
         let effects = self
             .analysis
@@ -249,7 +250,7 @@ fn paths_of(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
         }
         let text = line.get(arg.span.start..arg.span.end).unwrap_or_default();
         let found = match access {
-            // What a pattern means is for the shell to say, and it can be asked to mean another.
+            // The shell resolves a pattern, and its options can change the meaning.
             PathAccess::Read { .. } if !source.sets_globs => on_disk(arg, part.cwd.as_deref()),
             PathAccess::Read { .. } | PathAccess::Write(_) => None,
         };
@@ -277,7 +278,7 @@ fn paths_of(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
     paths
 }
 
-/// The locale of the environment, if a line that is not plain ASCII would be another line in it.
+/// Returns the locale of the environment, if a line that is not ASCII has another meaning in it.
 fn charset(line: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     if line.is_ascii() {
         return None;
@@ -294,8 +295,8 @@ fn named(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<NamedOperands> {
     named.collect()
 }
 
-/// What git reads from the top of its repository, wherever below it starts: objects by
-/// `revision:path`, and everything where no path limits it.
+/// Returns what git reads relative to the top of its repository, even if it runs in a subdirectory:
+/// objects by `revision:path`, and all files if no path limits the command.
 fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
     if part.base_name() != Some("git") {
         return Vec::new();
@@ -313,7 +314,7 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
     }
     let mut again = part.clone();
     again.cwd = Some(tops.clone());
-    // Behind `-C` the effects count from where the line starts, and objects do not.
+    // After `-C`, paths in effects are relative to the start of the line, and objects are not.
     for effect in &mut again.finding.effects {
         let path = match effect {
             Effect::Read(read) => &mut read.path,
@@ -326,7 +327,7 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
             *text = rest.to_string_lossy().into_owned();
         }
     }
-    // What a branch holds is written from the top as well; a path that is named is not.
+    // The files of a branch are also written relative to the top; a named path is not.
     let whole = |place: &PathLocation| match place {
         PathLocation::Known(places) => places.iter().all(|touched| tops.contains(&touched.given)),
         PathLocation::Below(_) => false,
@@ -340,7 +341,7 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
         .collect()
 }
 
-/// What a pattern or brace stands for, as it is on disk.
+/// Returns the files on disk that a pattern or brace matches.
 fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<TouchedPath>> {
     match &arg.value {
         ArgValue::Glob(text) | ArgValue::Braced(text) if text.len() > MAX_PATH => None,
@@ -386,7 +387,7 @@ fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> PathLocation {
     }
 }
 
-/// The directory that a beginning of a path names.
+/// Returns the directory part of a path's known beginning.
 fn below(prefix: &str, cwd: Option<&[PathBuf]>) -> PathLocation {
     let directory = prefix.rfind('/').map_or(".", |at| &prefix[..=at]);
     let places = absolute(directory, cwd);

@@ -129,7 +129,7 @@ impl UnresolvedContent {
     fn only_parameter(&self) -> Result<RuleContent, String> {
         match self.parameter() {
             Some((name, value)) => self.of_parameter(name, value),
-            None => Err("only TOOL or TOOL(parameter:value) can be said of this tool".to_owned()),
+            None => Err("rules for this tool are TOOL or TOOL(parameter:value)".to_owned()),
         }
     }
 

@@ -120,7 +120,7 @@ impl UrlTarget {
     pub fn none() -> Self {
         Self {
             host: String::new(),
-            odd: Some("it is no web address"),
+            odd: Some("it is not a web address"),
         }
     }
 }
@@ -155,7 +155,7 @@ pub fn target(url: &str) -> Option<UrlTarget> {
     } else if user {
         Some("the address carries user information")
     } else if rest[end..].starts_with('\\') {
-        Some("the address has a backslash behind its host")
+        Some("the address has a backslash after its host")
     } else {
         bad_host
     };
@@ -181,7 +181,7 @@ fn in_brackets(rest: &str) -> (String, Option<&'static str>) {
         }
         Ok(address) => (
             one_spelling(address),
-            Some("behind the brackets of its host comes something that is no port"),
+            Some("only a port may follow the brackets of its host"),
         ),
     }
 }

@@ -27,9 +27,9 @@ pub use wildcard::Wildcard;
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// What is there already, so that many rules are no trouble.
+    /// The keys of all rules, for finding duplicates.
     known: HashSet<RuleKey>,
-    /// Only the administrator's count.
+    /// Whether only the administrator's rules apply.
     closed: bool,
 }
 
@@ -42,7 +42,8 @@ impl PartialEq for Rules {
 
 impl Eq for Rules {}
 
-/// A rule for slash commands as it was written before they were skills: `SlashCommand(/x:*)` is `Skill(x *)`.
+/// Converts a rule for slash commands, the old name of skills: `SlashCommand(/x:*)` becomes
+/// `Skill(x *)`.
 fn current_name(text: &str) -> Cow<'_, str> {
     let Some(content) = old_name(text) else {
         return Cow::Borrowed(text);
@@ -55,7 +56,7 @@ fn current_name(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// What a rule with the old name of skills is about; empty for all of them.
+/// Returns the content of a rule with the old name of skills; empty for all skills.
 pub fn old_name(text: &str) -> Option<&str> {
     let rest = text.trim().strip_prefix("SlashCommand")?;
     match rest
@@ -68,8 +69,8 @@ pub fn old_name(text: &str) -> Option<&str> {
 }
 
 impl Rules {
-    /// Adds a rule from its text. `Err`: it was left out, and why. Whether its name and content mean
-    /// something to the tools there are, [`Self::resolve_for_tools`] says.
+    /// Adds a rule from its text. The error says why it was left out. [`Self::resolve_for_tools`]
+    /// later checks its name and content against the available tools.
     pub fn add(
         &mut self,
         list: List,
@@ -82,7 +83,7 @@ impl Rules {
         if !self.takes(&rule) {
             return Err(RuleProblem {
                 rule: rule.text,
-                problem: "only the rules of managed settings count here".to_owned(),
+                problem: "only the rules of managed settings apply here".to_owned(),
                 source: rule.source,
                 left_out: true,
             });
@@ -93,9 +94,9 @@ impl Rules {
         Ok(())
     }
 
-    /// Holds the rules against the tools there are: leaves out those whose content means nothing to their
-    /// tool, and says so; and warns of names that no tool has. Rules for tools of servers, and for those of the
-    /// convention that are not there, stay as they are: a tool may come later.
+    /// Checks the rules against the available tools. Removes rules whose content has no meaning for
+    /// their tool, and returns these and warnings about unknown names. Rules for tools of MCP
+    /// servers and for known but missing tools stay: a tool with the name may be added later.
     pub fn resolve_for_tools(&mut self, tools: &[ToolSpec]) -> Vec<RuleProblem> {
         let mut problems = Vec::new();
         self.retain(|rule| {
@@ -109,7 +110,7 @@ impl Rules {
                     Some(problem) => (problem, false),
                     None => return true,
                 },
-                // An allow rule for a tool that is not there does no harm.
+                // An allow rule for a missing tool has no effect.
                 None if (rule.list == List::Allow && rule.is_bare())
                     || name.contains(['_', '*'])
                     || is_known(name) =>
@@ -132,22 +133,22 @@ impl Rules {
         problems
     }
 
-    /// All of them.
+    /// Returns all rules.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
     }
 
-    /// Those of one list.
+    /// Returns the rules of one list.
     pub fn in_list(&self, list: List) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |rule| rule.list == list)
     }
 
-    /// There are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Files that deny rules of these classes name.
+    /// Returns a filter for files that deny rules of these classes name.
     pub fn hidden_by_classes(self: &Arc<Self>, classes: &'static [RuleClass]) -> HiddenFilter {
         let denied = DeniedPaths {
             rules: Arc::clone(self),
@@ -160,7 +161,7 @@ impl Rules {
         HiddenFilter::from_rules(denied)
     }
 
-    /// What they say of files of a checkout counts for those of its copy too.
+    /// Applies path rules for files of a checkout to its worktree, too.
     pub fn extend_to_worktree(&mut self, main: &Path, copy: &Path) {
         for rule in &mut self.rules {
             if let RuleContent::Path(pattern) = &mut rule.content {
@@ -169,7 +170,7 @@ impl Rules {
         }
     }
 
-    /// Only the administrator's rules count, now and later.
+    /// Removes all rules but the administrator's, and rejects others from now on.
     pub fn close(&mut self) {
         self.closed = true;
         self.retain(|rule| rule.source.scope == SettingsScope::Managed);
@@ -179,14 +180,14 @@ impl Rules {
         !self.closed || rule.source.scope == SettingsScope::Managed
     }
 
-    /// Leaves out what does not pass.
+    /// Keeps only the rules for which `keep` returns `true`.
     pub fn retain(&mut self, keep: impl FnMut(&Rule) -> bool) {
         self.rules.retain(keep);
         self.known = self.rules.iter().map(key).collect();
     }
 
-    /// Adds the rules of another set that are not there yet. Nothing gets looser by it where the
-    /// other takes only the administrator's: what is denied stays.
+    /// Adds the rules of another set, without duplicates. If the other set accepts only the
+    /// administrator's rules, this one does too, but keeps its deny and ask rules.
     pub fn extend(&mut self, other: Self) {
         if other.closed {
             self.closed = true;
@@ -201,14 +202,15 @@ impl Rules {
         }
     }
 
-    /// The rule that bans a tool as a whole, if there is one: such a tool is not even offered.
+    /// Returns the rule that denies a tool as a whole, if any. The model does not get a denied
+    /// tool.
     pub fn bans(&self, tool: &ToolSpec) -> Option<&Rule> {
         self.in_list(List::Deny)
             .find(|rule| rule.is_bare() && rule.tool.means(&tool.name, &tool.profile))
     }
 }
 
-/// Files that deny rules for some tools name.
+/// The files that deny rules of some classes name.
 struct DeniedPaths {
     rules: Arc<Rules>,
     classes: &'static [RuleClass],
@@ -239,7 +241,7 @@ impl HiddenRules for DeniedPaths {
     }
 }
 
-/// What makes two rules the same. The file belongs to it: it says where patterns start.
+/// The identity of a rule. The file is a part of it, because patterns are relative to it.
 type RuleKey = (List, SettingsScope, Option<Arc<Path>>, String);
 
 fn key(rule: &Rule) -> RuleKey {

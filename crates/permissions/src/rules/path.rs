@@ -1,4 +1,4 @@
-//! Paths that a rule names, in the manner of gitignore.
+//! Path patterns in rules, in gitignore syntax.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::{List, PatternBases};
 use haft_settings::real_path;
 
-/// No pattern a person writes names this file but by naming all of them.
+/// A file name that a pattern matches only if it matches every name.
 const ANY: &str = "\u{1}";
 
-/// Characters that mean something else than themselves.
+/// Characters with a special meaning in patterns.
 const WILD: [char; 4] = ['*', '?', '[', '\\'];
 
-/// A path pattern, bound to the directory it starts from.
+/// A path pattern, with the directories that it is relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
     anchor: PathAnchor,
-    /// From the directory as it is called, and from where that really is.
+    /// Relative to the directory as given, and to its real path.
     starts: Vec<AnchoredGlob>,
 }
 
@@ -27,13 +27,14 @@ pub struct PathPattern {
 struct AnchoredGlob {
     base: PathBuf,
     matcher: Gitignore,
-    /// The one path it names, if it holds no wildcard.
+    /// The only path that the pattern matches, if it contains no wildcard.
     names: Option<PathBuf>,
-    /// The one path it covers with everything below, if it holds no wildcard but `/**` at its end.
+    /// The only path that the pattern covers with everything below, if it contains no wildcard
+    /// except a final `/**`.
     whole: Option<PathBuf>,
-    /// Everything it covers is below this directory.
+    /// The directory that contains everything the pattern covers.
     stem: PathBuf,
-    /// As it is written.
+    /// The pattern as written.
     pattern: String,
 }
 
@@ -45,7 +46,7 @@ impl PartialEq for AnchoredGlob {
 
 impl Eq for AnchoredGlob {}
 
-/// How the pattern is written.
+/// The form in which a pattern is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathAnchor {
     /// `//p`
@@ -59,7 +60,7 @@ pub enum PathAnchor {
 }
 
 impl PathPattern {
-    /// Reads a pattern; the error says what is wrong with it.
+    /// Parses a pattern. The error says what is wrong with it.
     pub fn new(pattern: &str, list: List, bases: &PatternBases) -> Result<Self, String> {
         if pattern.starts_with('!') {
             return Err("a pattern cannot begin with `!`".to_owned());
@@ -101,7 +102,7 @@ impl PathPattern {
         Ok(Self { anchor, starts })
     }
 
-    /// The same as data, from which it can be made anew.
+    /// Returns the pattern as data that can be sent to another process.
     pub fn glob(&self) -> PathGlob {
         let starts = self.starts.iter().map(|start| GlobStart {
             base: start.base.clone(),
@@ -112,7 +113,7 @@ impl PathPattern {
         }
     }
 
-    /// One that covers what this data says.
+    /// Restores a pattern from data.
     pub fn of_glob(glob: &PathGlob) -> Result<Self, String> {
         let starts = glob.starts.iter();
         let starts = starts.map(|start| AnchoredGlob::new(start.base.clone(), &start.pattern));
@@ -122,12 +123,14 @@ impl PathPattern {
         })
     }
 
-    /// From now on it covers the same in a copy of a checkout as in the checkout. What allows does so only
-    /// where it starts in the checkout: an absolute path names that very file.
+    /// Extends the pattern to a worktree of a checkout: it then covers the same files in both. An
+    /// allow pattern is extended only if it starts in the checkout, because an absolute path names
+    /// one file.
     pub fn extend_to_worktree(&mut self, main: &Path, copy: &Path, list: List) {
         let mut further = Vec::new();
         for start in &self.starts {
-            // What starts in the copy itself, which lies in the checkout, has nothing to follow.
+            // Patterns that start in the worktree need no extension, even if it is inside the
+            // checkout.
             if start.base.starts_with(copy) {
                 continue;
             }
@@ -149,31 +152,32 @@ impl PathPattern {
         self.starts.extend(further);
     }
 
-    /// Does it cover this absolute path, by itself or by a directory above it?
+    /// Returns whether the pattern covers this absolute path, directly or by a directory above it.
     pub fn covers(&self, path: &Path) -> bool {
         self.starts.iter().any(|start| start.covers(path))
     }
 
-    /// Does it cover everything below this directory?
+    /// Returns whether the pattern covers everything below this directory.
     pub fn covers_all_below(&self, directory: &Path) -> bool {
         self.covers(directory) || self.covers(&directory.join(ANY).join(ANY))
     }
 
-    /// Does it cover this path, or everything below this directory? For a walk from above, which has
-    /// asked about the directories on the way already.
+    /// Returns whether the pattern covers this path, or everything below this directory. For scans
+    /// from above, which have already checked the directories on the way.
     pub fn covers_entirely(&self, path: &Path, is_dir: bool) -> bool {
         self.starts.iter().any(|start| start.stops_at(path, is_dir))
     }
 
-    /// May it cover something below this directory?
+    /// Returns whether the pattern may cover a file below this directory.
     pub fn reaches_below(&self, directory: &Path) -> bool {
         self.starts
             .iter()
             .any(|start| start.stem.starts_with(directory) || directory.starts_with(&start.stem))
     }
 
-    /// Does it cover a path below this directory by the names in that path alone, wherever the directory is called
-    /// from? So a link that leads there shows nothing else.
+    /// Returns whether the pattern covers a path below this directory only by the names in that
+    /// path, regardless of the directory's own path. Then it covers the same files through a link
+    /// to the directory.
     pub fn floats_below(&self, directory: &Path) -> bool {
         self.starts.iter().all(|start| {
             let rest = start.pattern.trim_start_matches('/');
@@ -187,26 +191,26 @@ impl PathPattern {
         })
     }
 
-    /// It names exactly this path.
+    /// Returns whether the pattern names exactly this path.
     pub fn names(&self, path: &Path) -> bool {
         self.starts
             .iter()
             .any(|start| start.names.as_deref() == Some(path))
     }
 
-    /// The paths that it covers with everything below and beside which it covers nothing; `None` if
-    /// it takes a look at what is there to know.
+    /// Returns the paths that the pattern covers with everything below, if it covers nothing else.
+    /// Returns `None` if only a scan can determine them.
     pub fn wholes(&self) -> Option<Vec<PathBuf>> {
         let wholes = self.starts.iter().map(|start| start.whole.clone());
         wholes.collect()
     }
 
-    /// Directories outside of which it covers nothing.
+    /// Returns directories that contain everything the pattern covers.
     pub fn stems(&self) -> impl Iterator<Item = &Path> {
         self.starts.iter().map(|start| start.stem.as_path())
     }
 
-    /// It is written as an absolute path or from the home directory.
+    /// Returns whether the pattern is written as an absolute path or from the home directory.
     pub fn is_absolute(&self) -> bool {
         matches!(self.anchor, PathAnchor::Root | PathAnchor::Home)
     }
@@ -242,7 +246,7 @@ impl AnchoredGlob {
         })
     }
 
-    /// The part of the pattern below this directory, if it names something there.
+    /// Returns the part of the pattern below this directory, if it covers anything there.
     fn below(&self, directory: &Path) -> Option<String> {
         self.stem.strip_prefix(directory).ok()?;
         let above = directory.strip_prefix(&self.base).ok()?;
@@ -262,11 +266,11 @@ impl AnchoredGlob {
     }
 
     fn covers(&self, path: &Path) -> bool {
-        // Most patterns are about somewhere else; told apart without matching.
+        // Most patterns cover other directories. This check avoids matching.
         if !path.starts_with(&self.stem) {
             return false;
         }
-        // gitignore knows only what is below its directory.
+        // The gitignore matcher accepts only paths below its directory.
         let Ok(below) = path.strip_prefix(&self.base) else {
             return false;
         };
@@ -281,9 +285,9 @@ impl AnchoredGlob {
     }
 }
 
-/// The same pattern from where its first directories really are, if links lead there: what is
-/// denied by the name of a link is denied by its own name too. Never for what allows: the one who can
-/// make a link would say what.
+/// Returns the pattern relative to the real path of its first directories, if links lead there. A
+/// path that is denied by a link's name is then denied by its own name, too. Never for allow rules:
+/// a program that can create a link could then allow any path.
 fn behind_links(
     start: &AnchoredGlob,
     real_base: &Path,
@@ -312,8 +316,8 @@ fn behind_links(
     Some((real.parent()?.to_path_buf(), format!("/{name}")))
 }
 
-/// The directories a pattern begins with, up to the first wildcard. A name without a slash is
-/// looked for at any depth.
+/// Returns the directories that a pattern begins with, up to the first wildcard. A name without a
+/// slash matches at any depth.
 fn stem(pattern: &str) -> PathBuf {
     if !pattern.trim_end_matches('/').contains('/') {
         return PathBuf::new();
@@ -322,7 +326,8 @@ fn stem(pattern: &str) -> PathBuf {
     parts.take_while(|part| !part.contains(WILD)).collect()
 }
 
-/// `dir/**` denies at any depth, but allows only where it says.
+/// Extends `dir/**` to any depth for deny and ask rules. For allow rules it matches only where
+/// written.
 fn relative(pattern: &str, list: List) -> String {
     let single = pattern
         .strip_suffix("/**")
@@ -330,14 +335,15 @@ fn relative(pattern: &str, list: List) -> String {
     if single && list != List::Allow {
         return format!("**/{pattern}");
     }
-    // A comment to gitignore, a name to us.
+    // A comment in gitignore, but a file name in rules.
     if pattern.starts_with('#') {
         return format!("\\{pattern}");
     }
     pattern.to_owned()
 }
 
-/// The pattern without `.` and `..`, and how many directories above its base it starts.
+/// Returns the pattern without `.` and `..`, and the number of directories above its base where it
+/// starts.
 fn without_dots(pattern: &str) -> Result<(String, usize), String> {
     let dots = |part: &str| part == "." || part == "..";
     if !pattern.split('/').any(dots) && pattern != "/" {
@@ -350,7 +356,7 @@ fn without_dots(pattern: &str) -> Result<(String, usize), String> {
             ("" | ".", _) => {}
             ("..", None) => up += 1,
             ("..", Some(before)) if before.contains(WILD) => {
-                return Err("where `..` behind a wildcard leads is not known".to_owned());
+                return Err("a pattern cannot contain `..` after a wildcard".to_owned());
             }
             ("..", Some(_)) => {
                 parts.pop();
@@ -358,7 +364,7 @@ fn without_dots(pattern: &str) -> Result<(String, usize), String> {
             (part, _) => parts.push(part),
         }
     }
-    // A directory itself: everything in it.
+    // The directory itself means everything in it.
     if parts.is_empty() {
         parts.push("**");
     }

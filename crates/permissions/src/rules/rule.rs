@@ -226,7 +226,7 @@ fn tool_name(name: &str, list: List) -> Result<ToolSelector, String> {
             .is_some_and(|(server, _)| !server.is_empty() && !server.contains('*'));
         if list == List::Allow && !after_server {
             return Err(
-                "an allow rule may hold `*` only behind mcp__SERVER__: name the tools".to_owned(),
+                "an allow rule may contain `*` only after mcp__SERVER__: name the tools".to_owned(),
             );
         }
         return Ok(ToolSelector::Fitting(Wildcard::new(name)));

@@ -1,7 +1,8 @@
-//! Caches of package managers and compilers in the home: a permitted command may fill them.
+//! Caches of package managers and compilers in the home directory, which an allowed command may
+//! fill.
 //!
-//! Only what a tool can make anew is listed: neither settings nor credentials, and no folder whose
-//! programs are found by their names (`~/.cargo/bin`).
+//! The tables contain only what a tool can create again: no settings, no credentials, and no
+//! directory whose programs are found by name (`~/.cargo/bin`).
 
 use std::{
     env, fs,
@@ -16,12 +17,12 @@ use haft_settings::real_path;
 
 /// The caches of one tool.
 struct ToolCache {
-    /// Programs that fill it. Where one is installed, or a line calls it, folders that are missing are
-    /// made: a script or a Makefile may run it, too.
+    /// Programs that fill the caches. If one is installed or the line calls it, missing directories
+    /// are created. A script or a Makefile may run it, too.
     programs: &'static [&'static str],
-    /// A variable that says where its home is, and where that is without.
+    /// The variable with the tool's home directory, and its default below the user's home.
     home: (&'static str, &'static str),
-    /// The caches in there.
+    /// The caches in the tool's home directory.
     folders: &'static [&'static str],
 }
 
@@ -75,7 +76,8 @@ const CACHES: &[ToolCache] = &[
     },
 ];
 
-/// Caches that have a variable of their own, and are in the folder of caches without it.
+/// Caches with their own variable: the programs, the variable, and the default in the cache
+/// directory.
 const NAMED: &[(&[&str], &str, &str)] = &[
     (
         &["pip", "pip3", "python", "python3"],
@@ -100,8 +102,8 @@ const NAMED: &[(&[&str], &str, &str)] = &[
     (&["bazel", "bazelisk"], "", "bazel"),
 ];
 
-/// In the folder of caches, and no caches of tools: what people looked at, answers that were given
-/// for their credentials, programs that are run outside, and our own.
+/// Directories in the cache directory that are not tool caches: browsing data, answers that depend
+/// on credentials, programs that run outside the sandbox, and haft's own data.
 const PRIVATE: &[&str] = &[
     "bravesoftware",
     "chromium",
@@ -121,7 +123,7 @@ const PRIVATE: &[&str] = &[
     "vivaldi",
 ];
 
-/// Real paths of the caches that a command of this call may fill; those that it needs may be missing.
+/// Returns the real paths of the caches that the command of a call may fill. They may be missing.
 pub(super) fn of(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf> {
     let (Some(home), Some(shell)) = (policy.home.as_deref(), facts.shell.as_ref()) else {
         return Vec::new();
@@ -133,7 +135,7 @@ pub(super) fn of(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf> {
     })
 }
 
-/// Can a command find this program, by its name or in a working directory?
+/// Returns whether a command can find this program on `PATH` or in a working directory.
 fn is_installed(program: &str, roots: &[PathBuf]) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places = env::split_paths(&path).chain(roots.iter().cloned());
@@ -155,7 +157,7 @@ fn of_home(
         let mut names = shell.parts().filter_map(|(_, part, _)| part.base_name());
         names.any(|name| programs.contains(&name))
     };
-    // What is there need not be looked for.
+    // An existing directory needs no check.
     let wanted = |path: &Path, programs: &[&str]| {
         path.is_dir() || calls(programs) || programs.iter().any(|program| installed(program))
     };

@@ -1,8 +1,8 @@
-//! Files that decide what other programs run, as a command meets them.
+//! Decides how a command may use files that control other programs.
 //!
-//! git's own folder is looked into: it changes with every commit, and only a few files in it name
-//! programs. Of a repository's settings it counts what they say, so that `git clone` and `git init` can
-//! make one; files that a command fills later cannot be judged so, and are refused.
+//! A repository's `.git` is checked file by file: it changes with every commit, and only a few
+//! files in it name programs. For a repository's settings, the content decides, so that `git clone`
+//! and `git init` work. A file that a command fills later cannot be checked, and is refused.
 
 use std::{
     fs, io,
@@ -20,37 +20,38 @@ use super::super::{
     repository_paths::{AddedPart, Git, added_part, below, has_control_files, in_dot_git, in_git},
 };
 
-/// More directories of submodules than this are not looked at one by one.
+/// The maximum number of submodule directories that are scanned.
 const MOST_DIRECTORIES: usize = 500;
 
-/// Directories of other people's code, made by programs: large, and what they say is not obeyed where
-/// they lie.
+/// Directories of installed code, made by programs. They are large, and control files in them are
+/// ignored there.
 pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 
-/// Is it a file of which it counts what it says? Such a one may be replaced.
+/// Returns whether the content of this file decides. Such a file may be replaced.
 pub(super) fn is_judged(path: &Path) -> bool {
     matches!(in_git(path), Some((_, Git::Config))) && path.is_file()
 }
 
-/// Is it the folder of a submodule, which git keeps in that of the repository above?
+/// Returns whether this is the directory of a submodule in the repository above it.
 pub(super) fn is_module(path: &Path) -> bool {
     let inner = in_dot_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
     inner.is_some_and(|inner| inner.starts_with("modules")) && path.join("HEAD").is_file()
 }
 
-/// Is everything in this directory one of these files?
+/// Returns whether everything in this directory is a control file.
 pub(super) fn is_control_folder(path: &Path) -> bool {
-    // No file of this name is named by anyone.
+    // No table contains this name.
     const ANY: &str = "\u{1}";
     in_dot_git(path).is_none() && is_protected(&path.join(ANY))
 }
 
-/// Is this file one, by its name? In git's folder [`of_git`] knows them.
+/// Returns whether this is a control file by its name. Does not apply inside `.git`.
 pub(super) fn is_control_file(path: &Path) -> bool {
     in_dot_git(path).is_none() && is_protected(path)
 }
 
-/// Those of a repository that exist, by its `.git`: a folder, or a file that names one.
+/// Returns the existing control files of a repository. `dot_git` is its directory, or a file that
+/// names one.
 pub(super) fn of_git(dot_git: &Path) -> Vec<PathBuf> {
     if !dot_git.is_dir() {
         return vec![dot_git.to_path_buf()];
@@ -64,7 +65,7 @@ pub(super) fn of_git(dot_git: &Path) -> Vec<PathBuf> {
     while let Some(directory) = waiting.pop() {
         looked += 1;
         if looked > MOST_DIRECTORIES {
-            // Rather no change of any submodule than one of its settings.
+            // Refuse changes of all submodules rather than miss the settings of one.
             found.push(dot_git.join("modules"));
             break;
         }
@@ -99,7 +100,7 @@ fn folders(directory: &Path) -> Vec<PathBuf> {
     folders.map(|entry| entry.path()).collect()
 }
 
-/// The names by which such files are known, at least: more is asked about than is refused.
+/// Returns the names of control files. They match more files than [`permits`] refuses.
 pub(super) fn names() -> ControlNames {
     let own =
         |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
@@ -108,7 +109,7 @@ pub(super) fn names() -> ControlNames {
         mut last,
         endings,
     } = protected_files::names();
-    // It changes with every commit; what matters in it has names of its own.
+    // `.git` changes with every commit; the control files in it have their own names.
     parts.remove(".git");
     parts.extend(own(&["hooks"]));
     last.extend(own(&[
@@ -135,10 +136,10 @@ pub(super) fn names() -> ControlNames {
     }
 }
 
-/// May a command do this to a file, as far as that decides what other programs run?
+/// Returns whether a command may access a file in this way without controlling other programs.
 pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     if let ControlAction::Remove { made } = used.action {
-        // What it has made, and would not be obeyed where it lies, it may take away again.
+        // A command may remove files that it made or that are ignored where they are.
         return made || is_installed(used.path, roots) || !is_kept(used.path);
     }
     if !may_add_part(used, roots) {
@@ -152,8 +153,8 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
         return false;
     }
     match (what, used.action) {
-        // What is moved here could be changed by those who have it open, so only what was a repository
-        // before may become one.
+        // A process that has a moved file open could still change it. So only a directory that was
+        // a repository before may become one.
         (Git::Itself | Git::Own, ControlAction::MoveDirectory { from }) => match in_git(from) {
             Some((_, Git::Itself)) => what == Git::Itself,
             Some((other, Git::Own)) => {
@@ -166,7 +167,7 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
         },
         (Git::Itself, ControlAction::MakeDirectory) => true,
         (Git::Own, _) | (Git::Hook, ControlAction::MakeDirectory) => true,
-        // Samples are there to be renamed; under these names git runs none.
+        // Samples are meant to be renamed; git runs none under these names.
         (
             Git::Hook,
             ControlAction::MakeFile | ControlAction::MoveFile { .. } | ControlAction::Change,
@@ -179,12 +180,12 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     }
 }
 
-/// Do settings of a repository start no program that they did not start before?
+/// Returns whether new settings of a repository start only programs that the old ones start, too.
 fn config_adds_nothing(path: &Path, old: &[u8], new: &[u8], roots: &[PathBuf]) -> bool {
     let Ok(new) = str::from_utf8(new) else {
         return false;
     };
-    // Only a submodule's tree is elsewhere, and in a working directory.
+    // Only the working tree of a submodule may be set, and only in a working directory.
     let tree = |to: &str| {
         let at = path.parent().map(|own| real_path::normalize(&own.join(to)));
         let inside =
@@ -195,7 +196,7 @@ fn config_adds_nothing(path: &Path, old: &[u8], new: &[u8], roots: &[PathBuf]) -
     git_config::added_risks(&String::from_utf8_lossy(old), new, &tree).is_empty()
 }
 
-/// Does it decide what other programs run, or is that below it? So it stays where it is.
+/// Returns whether a path is a control file or contains one, so that it must stay in place.
 fn is_kept(path: &Path) -> bool {
     match in_git(path) {
         None => is_protected(path),
@@ -207,19 +208,20 @@ fn is_kept(path: &Path) -> bool {
     }
 }
 
-/// Is this a directory in git's folder in which some files name programs, and others do not?
+/// Returns whether this is a directory in `.git` in which only some files name programs.
 fn holds_control(path: &Path, folder: &Path) -> bool {
     let inner = below(path, folder);
     let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
     match inner.as_slice() {
         ["info" | "worktrees"] | ["worktrees", _] | ["worktrees", _, "info"] => true,
-        // Where one begins is not to be seen; what is in its objects is no setting.
+        // The name does not show where a submodule begins. Its objects contain no settings.
         ["modules", inner @ ..] => !inner.contains(&"objects"),
         _ => false,
     }
 }
 
-/// Is it in a directory of other people's code, which is made and taken away as a whole?
+/// Returns whether a path is in a directory of installed code, which is created and removed as a
+/// whole.
 fn is_installed(path: &Path, roots: &[PathBuf]) -> bool {
     let below = roots.iter().find_map(|root| path.strip_prefix(root).ok());
     let mut above = below.and_then(Path::parent).into_iter().flatten();
@@ -251,7 +253,7 @@ fn may_add_part(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     }
 }
 
-/// Would this file, which a command has made, decide what other programs run?
+/// Returns whether this file, which a command has made, would control other programs.
 pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
     let directory = path.parent().unwrap_or(path);
     if path.file_name().is_some_and(|name| name == "HEAD")
@@ -270,7 +272,7 @@ pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
     match what {
         Git::Own => false,
         Git::Attributes => true,
-        // Samples are there to be renamed; under these names git runs none.
+        // Samples are meant to be renamed; git runs none under these names.
         Git::Hook => path
             .extension()
             .is_none_or(|extension| extension != "sample"),

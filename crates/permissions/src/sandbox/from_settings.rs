@@ -1,7 +1,7 @@
-//! What the files say of confining commands.
+//! Reads the sandbox settings from settings files.
 //!
-//! Of flags the highest rank wins, lists are joined. What a workspace that is not trusted says counts
-//! where it is stricter; what would loosen is left out, and named.
+//! For flags, the file with the highest rank wins; lists are merged. Settings of an untrusted
+//! workspace apply only if they are stricter. The others are left out and reported.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::{
     rules::{List, PathPattern, RuleClass},
 };
 
-/// Which files may say something.
+/// The settings files that may contain a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AllowedSource {
     Anybody,
@@ -37,7 +37,7 @@ impl AllowedSource {
     }
 }
 
-/// Every key there is, by the object it stands in. Those of other systems are read by no one here.
+/// All known keys, by the object that contains them. Keys for other systems have no effect here.
 const KEYS: [(&str, &[&str]); 4] = [
     (
         "",
@@ -89,7 +89,7 @@ const KEYS: [(&str, &[&str]); 4] = [
     ("credentials", &["envVars", "files"]),
 ];
 
-/// How commands are to be confined. Whether the machine can do it is for others to say.
+/// Reads the sandbox settings. Whether the machine supports them is determined elsewhere.
 pub(crate) fn read(settings: &mut Settings) -> SandboxSettings {
     let mut reading = SandboxSettingsReader {
         settings,
@@ -112,7 +112,7 @@ struct SandboxSettingsReader<'a> {
     waiting: Vec<String>,
 }
 
-/// An entry of a list, with the file it stands in and its place there.
+/// An entry of a list, with its file and its place there.
 struct SettingsEntry<'a> {
     layer: &'a SettingsFile,
     pointer: String,
@@ -164,8 +164,9 @@ impl<'a> SandboxSettingsReader<'a> {
         sandbox
     }
 
-    /// The user's own settings, and what is remembered beside them of trust: no confined command changes
-    /// them, wherever `CLAUDE_CONFIG_DIR` puts them. Under their usual name they are protected anyway.
+    /// Returns a pattern for the user's settings directory, which also stores trust decisions. No
+    /// confined command may change it, even if `CLAUDE_CONFIG_DIR` sets it. Under its usual name it
+    /// is protected anyway.
     fn own_folder(&self) -> Option<PathPattern> {
         let places = &self.settings.places;
         if is_protected(&places.user) {
@@ -180,7 +181,7 @@ impl<'a> SandboxSettingsReader<'a> {
         PathPattern::new(&format!("/{folder}"), List::Deny, &bases).ok()
     }
 
-    /// The paths at which haft stores secrets, under each name of the settings directory.
+    /// Returns the paths at which haft stores secrets, under each name of the settings directory.
     fn own_secrets(&self) -> Vec<PathBuf> {
         let user = &self.settings.places.user;
         let mut found = Vec::new();
@@ -215,12 +216,12 @@ impl<'a> SandboxSettingsReader<'a> {
         }
     }
 
-    /// It comes with a workspace that is not trusted.
+    /// Returns whether the file comes from an untrusted workspace.
     fn waits(&self, layer: &SettingsFile) -> bool {
         layer.from_workspace && !self.settings.trust.allows
     }
 
-    /// Tells what is wrong with a value, by its name: a line may hold several.
+    /// Reports a problem with a value by its key, because a line may contain several.
     fn warn(&mut self, layer: &SettingsFile, place: &str, what: &str) {
         let name = place.trim_start_matches('/').replace('/', ".");
         let what = format!("{name}: {what}");
@@ -231,7 +232,7 @@ impl<'a> SandboxSettingsReader<'a> {
         extend_unique(&mut self.waiting, [format!("sandbox.{key}")]);
     }
 
-    /// May this file say it? Tells why not.
+    /// Returns whether this file may contain the key. Reports why not.
     fn may_say(&mut self, layer: &SettingsFile, key: &str, who: AllowedSource) -> bool {
         let may = who.includes(layer.scope);
         if !may {
@@ -239,13 +240,13 @@ impl<'a> SandboxSettingsReader<'a> {
                 AllowedSource::Managed => "managed settings",
                 AllowedSource::Anybody | AllowedSource::User => "the user's own settings",
             };
-            let what = format!("it only counts in {whose}; it is left out");
+            let what = format!("it applies only in {whose}; it is left out");
             self.warn(layer, &pointer(key), &what);
         }
         may
     }
 
-    /// A flag: the highest rank wins.
+    /// Returns the value of a flag. The file with the highest rank wins.
     fn flag(&mut self, key: &str, who: AllowedSource) -> Option<bool> {
         let loose = LOOSENING.iter().find(|(name, _)| *name == key);
         let settings = self.settings;
@@ -269,14 +270,15 @@ impl<'a> SandboxSettingsReader<'a> {
                 found = found.or(Some(flag));
             }
         }
-        // But for the switch itself, what is looser is what holds without a word.
+        // Except for `enabled`, the looser value is also the default.
         if waits && (key == "enabled" || found.is_some()) {
             self.wait_for(key);
         }
         found
     }
 
-    /// Is the sandbox switched on by someone who may also let commands through because of it?
+    /// Returns whether a trusted file enables the sandbox, so that sandboxed commands may run
+    /// without asking.
     fn is_enabled_by_trust(&mut self, enabled: Option<bool>, auto: Option<bool>) -> bool {
         let trusted = self.settings.layers.iter();
         let trusted = trusted.filter(|layer| !self.waits(layer));
@@ -288,7 +290,7 @@ impl<'a> SandboxSettingsReader<'a> {
         by_trust
     }
 
-    /// The entries of a list that count, the highest rank first.
+    /// Returns the entries of a list that apply, the highest rank first.
     fn entries(&mut self, key: &str, only: Option<SettingsScope>) -> Vec<SettingsEntry<'a>> {
         let settings: &'a Settings = self.settings;
         let pointer = pointer(key);
@@ -317,7 +319,7 @@ impl<'a> SandboxSettingsReader<'a> {
         found
     }
 
-    /// The same, each read; what cannot be read is reported.
+    /// Like [`Self::entries`], but parses each entry. Reports entries that cannot be parsed.
     fn read<T: PartialEq>(
         &mut self,
         key: &str,
@@ -377,7 +379,7 @@ impl<'a> SandboxSettingsReader<'a> {
         })
     }
 
-    /// Files with keys, which are hidden.
+    /// Returns the files with keys, which are hidden.
     fn credentials(&mut self) -> Vec<PathPattern> {
         self.read("credentials.files", None, |settings, entry| {
             let path = named(entry.value, "path")?;
@@ -385,7 +387,8 @@ impl<'a> SandboxSettingsReader<'a> {
         })
     }
 
-    /// Variables with keys. What the convention would put a stand-in for is withheld altogether.
+    /// Returns the variables with keys. Variables for which others would use a placeholder are
+    /// removed completely.
     fn withheld(&mut self) -> Vec<String> {
         self.read("credentials.envVars", None, |_, entry| {
             Ok(named(entry.value, "name")?.to_owned())
@@ -399,13 +402,13 @@ fn text(value: &Value) -> Result<&str, String> {
         .ok_or_else(|| "a text is expected".to_owned())
 }
 
-/// `{"path": …}`, or the text alone.
+/// Parses `{"path": …}`, or the text alone.
 fn named<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
     let inner = value.get(name).unwrap_or(value);
     text(inner).map_err(|_| format!("an object with `{name}` is expected"))
 }
 
-/// A path without what only says that it is a directory.
+/// Removes a suffix that only marks a directory.
 fn stripped(path: &str) -> &str {
     let path = path.strip_suffix("/**").unwrap_or(path);
     match path.trim_end_matches('/') {
@@ -414,7 +417,8 @@ fn stripped(path: &str) -> &str {
     }
 }
 
-/// `/x` is absolute here, and `x` starts where the file says.
+/// Parses a path pattern. `/x` is absolute here, and `x` is relative to the settings file's
+/// directory.
 fn pattern(settings: &Settings, layer: &SettingsFile, path: &str) -> Result<PathPattern, String> {
     let bases = PatternBases {
         cwd: settings.places.cwd.clone(),

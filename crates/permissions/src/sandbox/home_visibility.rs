@@ -1,7 +1,8 @@
-//! The homes of people are closed to a command whose reads are not known beforehand: it sees the
-//! working directories, the system, the tools that live in a home, and what this very call may read.
+//! Hides the users' homes from a command whose reads are not known before it runs. The command sees
+//! the working directories, the system, the tools in a home, and the paths that its call may read.
 //!
-//! A line that is judged to read only is always run like this: what it may read is known, and is opened.
+//! A read-only line always runs this way: its permitted reads are known, and these paths are
+//! visible.
 
 use std::{
     env, fs,
@@ -25,8 +26,8 @@ use super::{
 };
 use haft_settings::{files, real_path};
 
-/// Below a home: tools and what they need, and what git cannot do without. Credentials in them are
-/// hidden all the same.
+/// Directories and files of tools below a home, and those that git needs. Credentials in them stay
+/// hidden.
 const TOOLS: &[&str] = &[
     ".asdf",
     ".bun",
@@ -124,7 +125,7 @@ const TOOLS: &[&str] = &[
     "miniforge3",
 ];
 
-/// Variables that say where a tool lives.
+/// Variables with the directories of tools.
 const TOOL_HOMES: &[&str] = &[
     "ANDROID_HOME",
     "ASDF_DATA_DIR",
@@ -157,24 +158,24 @@ const TOOL_HOMES: &[&str] = &[
     "npm_config_prefix",
 ];
 
-/// Of these nothing is closed, though a home may be called so: the system would be gone with it.
+/// System directories, which are never closed, even if one is a home.
 const SYSTEM: [&str; 18] = [
     "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/mnt", "/nix", "/opt", "/proc",
     "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var",
 ];
 
-/// Directories that are closed, and what is open in them.
+/// Closed directories, and the open paths in them.
 #[derive(Debug, Default)]
 pub(super) struct HomeVisibility {
-    /// Real paths, none below another.
+    /// Real paths; none is below another.
     pub(super) closed: Vec<PathBuf>,
-    /// As they are called.
+    /// Paths by the names under which commands open them.
     pub(super) open: Vec<PathBuf>,
-    /// What keeps the reads from being known, as written.
+    /// The text because of which the reads of the line are unknown.
     pub(super) untold: Option<String>,
 }
 
-/// What of the homes a call's command sees.
+/// Returns which parts of the homes the command of a call can see.
 pub(super) fn visible_homes(
     policy: &Policy,
     facts: &CallFacts,
@@ -183,7 +184,7 @@ pub(super) fn visible_homes(
     let Some(shell) = facts.shell.as_ref() else {
         return HomeVisibility::default();
     };
-    // In that mode nothing is asked about a path, and so nothing is closed.
+    // This mode asks about no path, so nothing is closed.
     if policy.mode == PermissionMode::BypassPermissions {
         return HomeVisibility::default();
     }
@@ -191,7 +192,7 @@ pub(super) fn visible_homes(
     if confined == ConfinementProfile::Workspace && untold.is_none() {
         return HomeVisibility::default();
     }
-    // No one was asked about a path that the line does not show.
+    // The user was not asked about a path that the line does not show.
     let computes = untold.is_some() || known_reads::computes_path(shell);
     let wide =
         confined == ConfinementProfile::ReadOnly && computes && allow::is_harmless(policy, shell);
@@ -203,7 +204,7 @@ pub(super) fn visible_homes(
         .first()
         .and_then(|part| part.cwd.as_ref());
     for path in called.into_iter().flatten() {
-        // A working directory is gone into by the name it is called by.
+        // Commands enter the working directory by the name that the line uses.
         if policy.is_inside(&real_path::resolve_links(path)) && is_inside(path, &session.closed) {
             open.push(path.clone());
         }
@@ -223,7 +224,7 @@ pub(super) fn visible_homes(
     }
 }
 
-/// What is the same for every call of a session.
+/// The visibility that is the same for every call of a session.
 struct SessionHomes {
     closed: Vec<PathBuf>,
     open: Vec<PathBuf>,
@@ -245,7 +246,7 @@ fn session(policy: &Policy, wide: bool) -> SessionHomes {
         .cloned()
         .collect();
     open.extend(tools.iter().cloned());
-    // git keeps what it commits there, in a linked worktree and in a part of a checkout.
+    // git stores commits of a linked worktree or a part of a checkout there.
     let checkouts = policy.roots.iter().filter_map(|root| {
         let main = files::main_checkout(root).or_else(|| top_above(root))?;
         Some(real_path::resolve_links(&main.join(".git")))
@@ -263,7 +264,7 @@ fn session(policy: &Policy, wide: bool) -> SessionHomes {
         .flatten()
         .chain(policy.sandbox.allow_read.iter().cloned());
     for path in named {
-        // By a link that a command may have made, nothing is opened.
+        // A link that a command may have made must not open a path.
         if let Some(real) = unlinked(&path, &writable) {
             open.extend([path, real].into_iter().filter(|path| inside(path)));
         }
@@ -275,17 +276,17 @@ fn is_inside(path: &Path, closed: &[PathBuf]) -> bool {
     closed.iter().any(|closed| path.starts_with(closed))
 }
 
-/// How long it is believed that no home and no tool has come or gone: several calls of one turn.
+/// The lifetime of a cached scan. It covers the calls of one turn.
 const BELIEVED: Duration = Duration::from_secs(1);
 
-/// More homes than this are closed as one.
+/// The maximum number of homes that are closed separately; more are closed together.
 const MOST_HOMES: usize = 32;
 
-/// What is there.
+/// The homes and tools that exist.
 struct HomeScan {
     /// The homes; real paths.
     closed: Vec<PathBuf>,
-    /// The tools that live in the homes of this user, by the names that they are found by.
+    /// The tools in this user's homes, by the names under which they are found.
     tools: Vec<PathBuf>,
     /// The homes and everything else outside the system; real paths.
     closed_outside: Vec<PathBuf>,
@@ -293,7 +294,7 @@ struct HomeScan {
 }
 
 impl HomeScan {
-    /// Looked up at most once a second.
+    /// Returns the result of a scan that is at most a second old.
     fn lately(home: Option<&Path>) -> Arc<Self> {
         type Kept = (Option<PathBuf>, Instant, Arc<HomeScan>);
         static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
@@ -320,7 +321,7 @@ impl HomeScan {
     }
 }
 
-/// The homes there are; real paths.
+/// Returns the existing homes, as real paths.
 fn closed(home: Option<&Path>) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = credentials::homes().to_vec();
     homes.extend(home.map(Path::to_path_buf));
@@ -329,7 +330,7 @@ fn closed(home: Option<&Path>) -> Vec<PathBuf> {
     if others.len() > MOST_HOMES {
         homes.push(PathBuf::from(credentials::HOMES));
     } else {
-        // One by one, so that a home which is a link to another place still leads there.
+        // Separately, so that a home which is a link to another place still works.
         let folders = others.iter();
         let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         homes.extend(folders.map(|entry| entry.path()));
@@ -362,7 +363,7 @@ fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
     };
     for path in &*NAMED_TOOLS {
         found.push(path.clone());
-        // `…/bin` is a part of the whole.
+        // `…/bin` is a part of a whole installation.
         let is_part = ["bin", "sbin", "shims"]
             .iter()
             .any(|part| path.ends_with(part));
@@ -372,7 +373,7 @@ fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
     }
     found.retain(|path| path.exists() && !wide(path));
     let both = found.into_iter().flat_map(|path| at_both(path, closed));
-    // A link that leads to keys opens nothing.
+    // A link to keys opens nothing.
     both.filter(|path| {
         let places = StorePlaces {
             home,
@@ -383,7 +384,7 @@ fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
     .collect()
 }
 
-/// What PATH and its like name.
+/// The paths in `PATH` and in the variables of tools.
 static NAMED_TOOLS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     let names = ["PATH"].iter().chain(TOOL_HOMES);
     let values = names.filter_map(env::var_os);
@@ -391,10 +392,10 @@ static NAMED_TOOLS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     paths.filter(|path| path.is_absolute()).collect()
 });
 
-/// The path by its name and by where it is, as far as that is closed.
+/// Returns the path by its name and by its real path, if they are in a closed directory.
 fn at_both(path: PathBuf, closed: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let real = real_path::resolve_links(&path);
-    // By its name below the real home, where the home itself is behind a link.
+    // By its name below the real home, if the home itself is a link.
     let named = path.parent().map(real_path::resolve_links);
     let named = named
         .zip(path.file_name())
@@ -404,8 +405,8 @@ fn at_both(path: PathBuf, closed: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     both.filter(move |path| is_inside(path, &closed))
 }
 
-/// What this very call may read, as far as its line says: it was judged, and a person or a rule let it
-/// through. Of what is behind links in the working directories, only what was asked about by its name.
+/// Returns the paths that this call may read according to its line, which was allowed. A link in a
+/// working directory opens its target only if the user was asked about the target.
 fn permitted(policy: &Policy, facts: &CallFacts, closed: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut asked = None;
@@ -426,7 +427,7 @@ fn permitted(policy: &Policy, facts: &CallFacts, closed: &[PathBuf]) -> Vec<Path
     for path in shell.flat_map(|(_, _, paths)| paths) {
         match &path.place {
             PathLocation::Known(places) => places.iter().for_each(&mut add),
-            // A pattern that was not resolved: its directory, unless that is more than anyone means.
+            // An unresolved pattern: its directory, unless that would open a whole home.
             PathLocation::Below(Some(places)) if !path.resolved => {
                 let is_home = |path: &Path| {
                     closed.iter().any(|home| home.starts_with(path))
@@ -441,7 +442,8 @@ fn permitted(policy: &Policy, facts: &CallFacts, closed: &[PathBuf]) -> Vec<Path
     found
 }
 
-/// The checkout that holds a working directory which is only a part of it.
+/// Returns the checkout that contains a working directory, if the working directory is only a part
+/// of it.
 fn top_above(root: &Path) -> Option<PathBuf> {
     let top = root.ancestors().find(|path| path.join(".git").exists())?;
     let home = credentials::homes().iter().any(|home| home == top);

@@ -33,7 +33,10 @@ impl SettingsHost {
                 let (host, port) = rest.split_once(']').ok_or("the bracket is not closed")?;
                 let port = match port {
                     "" => None,
-                    port => Some(port.strip_prefix(':').ok_or("behind `]` comes `:PORT`")?),
+                    port => Some(
+                        port.strip_prefix(':')
+                            .ok_or("only `:PORT` may follow `]`")?,
+                    ),
                 };
                 (host, port)
             }
@@ -48,7 +51,7 @@ impl SettingsHost {
             Some("*") => None,
             Some(port) => match port.parse() {
                 Ok(port) => Some(port),
-                Err(_) => return Err(format!("{port:?} is no port")),
+                Err(_) => return Err(format!("{port:?} is not a port")),
             },
         };
         let plain = |next: char| next.is_ascii_alphanumeric() || "-._:*".contains(next);

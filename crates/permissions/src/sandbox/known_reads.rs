@@ -1,11 +1,11 @@
-//! Is it known beforehand what a line reads? Not where an expansion names the file, where a list or a
-//! search does, or where links are followed below a directory.
+//! Determines whether the reads of a line are known before it runs. They are unknown if an
+//! expansion, a list or a search names the file, or if links below a directory are followed.
 
 use haft_shell::{ArgValue, Effect, EffectVerdict, LinePart, StartedProgram};
 
 use super::super::shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts};
 
-/// Programs with the letters of their options that make them follow links below a directory.
+/// Programs, with the option letters that make them follow links below a directory.
 const FOLLOWING: &[(&[&str], &str)] = &[
     (
         &["grep", "egrep", "fgrep", "zgrep", "bzgrep", "xzgrep"],
@@ -20,15 +20,15 @@ const FOLLOWING: &[(&[&str], &str)] = &[
     (&["ag"], "f"),
 ];
 
-/// Programs that follow them without being asked to.
+/// Programs that always follow links.
 const ALWAYS: [&str; 12] = [
     "7z", "7za", "7zr", "cloc", "ctags", "diff", "diff3", "meld", "scp", "sdiff", "zip", "zipgrep",
 ];
 
-/// Words in long options that say the same.
+/// Beginnings of long options that make programs follow links.
 const LONG: [&str; 4] = ["--deref", "--follow", "-follow", "--copy-"];
 
-/// What in the line keeps its reads from being known, as written; `None`: they are known.
+/// Returns the text because of which the reads of the line are unknown, if they are.
 pub(super) fn unknown_read(shell: &ShellFacts) -> Option<String> {
     if shell.analysis.unreadable.is_some() {
         return Some(shell.line.clone());
@@ -69,7 +69,8 @@ pub(super) fn computes_path(shell: &ShellFacts) -> bool {
     })
 }
 
-/// Is it a command that reads files, and not a program whose reads are its own matter?
+/// Returns whether the part reads files because of its arguments, and not only for its own
+/// purposes.
 fn is_reader(shell: &ShellFacts, at: usize) -> bool {
     let part = &shell.analysis.parts[at];
     let reads = |effect: &Effect| match effect {
@@ -88,7 +89,8 @@ fn is_unsure(path: &PathUse) -> bool {
         && !path.resolved
 }
 
-/// Does it start something with arguments that the line does not show, or is it started so?
+/// Returns whether the part starts a command with arguments that the line does not show, or is
+/// started in this way.
 fn gets_more(shell: &ShellFacts, at: usize) -> bool {
     let more = |part: &LinePart| {
         let mut starts = part.finding.starts.iter();
@@ -127,14 +129,14 @@ fn follows(part: &LinePart) -> bool {
     })
 }
 
-/// Programs that look at what holds the working directory: a checkout, a workspace of packages.
+/// Programs that read files above the working directory: a checkout, a workspace of packages.
 const LOOKING_ABOVE: [&str; 24] = [
     "bun", "bundle", "cargo", "composer", "deno", "dotnet", "gem", "git", "go", "gradle", "hg",
     "jj", "mvn", "node", "npm", "php", "pip", "pip3", "pnpm", "python", "python3", "rustc",
     "rustup", "uv",
 ];
 
-/// Does a part look at what holds the working directory, by its nature?
+/// Returns whether a part usually reads files above the working directory.
 pub(super) fn looks_above(shell: &ShellFacts) -> bool {
     let names = shell.parts().filter_map(|(_, part, _)| part.base_name());
     names.into_iter().any(|name| LOOKING_ABOVE.contains(&name))

@@ -1,7 +1,7 @@
-//! How commands are confined.
+//! The confinement of commands.
 //!
-//! [`SandboxSettings`] is what the settings say of it, [`profile`] which profile a call gets (pure, like the
-//! decision), [`confine`] the whole of it, for which files are looked at.
+//! [`SandboxSettings`] contains the settings. [`profile`] selects the profile of a call, without
+//! side effects. [`confine`] returns the whole confinement, for which it reads the file system.
 
 mod caches;
 mod control_files;
@@ -39,49 +39,48 @@ pub(super) use profile::{is_enough, is_lifted, is_open};
 pub(super) use secret_variables::uses_secret;
 pub(crate) use services::stores_of;
 
-/// What the settings say of confining commands. The default is what holds without a word.
+/// The sandbox settings. The default applies if no settings file has a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSettings {
-    /// Commands are to be confined (`true`), or not (`false`); without a word their files are, and
-    /// the network is not.
+    /// Whether commands are confined. `None`: their files are, and the network is not.
     pub enabled: Option<bool>,
-    /// The workspace is trusted with what it runs, so its pins may choose programs.
+    /// Whether the workspace is trusted to select programs with its pins.
     pub trusted: bool,
-    /// This machine can really do it. Anyone who sets a session up says so.
+    /// Whether this machine supports the sandbox. The session setup sets it.
     pub available: bool,
-    /// Nothing confines commands here, as was found out: what would run unasked because it only reads
-    /// is asked about.
+    /// Whether a probe found that nothing confines commands here. Then commands that only read need
+    /// permission, too.
     pub unconfined: bool,
-    /// Rather no session than one in which it cannot be done.
+    /// Whether the session must not start if the sandbox is not available.
     pub required: bool,
-    /// A confined command needs no permission.
+    /// Whether a confined command needs no permission.
     pub lets_through: bool,
     /// Commands that run unconfined.
     pub excluded: Vec<ExcludedCommand>,
-    /// A person may let a command run unconfined.
+    /// Whether the user may let a command run unconfined.
     pub may_be_lifted: bool,
-    /// Files are not confined, only the network is.
+    /// Whether files are not confined. The network still may be.
     pub files_open: bool,
-    /// May be changed beside the working directories.
+    /// Paths that commands may change, besides the working directories.
     pub allow_write: Vec<PathBuf>,
-    /// May not be changed.
+    /// Paths that commands may not change.
     pub deny_write: Vec<PathPattern>,
-    /// The directory of the user's settings, trust and sessions, under each of its names. A change to any file in it can
-    /// decide what runs, whatever `CLAUDE_CONFIG_DIR` calls it.
+    /// The directory of the user's settings, trust and sessions, under each of its names. A change
+    /// to any file in it can decide what runs, even if `CLAUDE_CONFIG_DIR` sets another directory.
     pub own_directory: Vec<PathBuf>,
-    /// May not be read.
+    /// Paths that commands may not read.
     pub deny_read: Vec<PathPattern>,
-    /// May be read although it lies in what may not.
+    /// Paths that commands may read although `deny_read` covers them.
     pub allow_read: Vec<PathBuf>,
-    /// Hosts that may be talked to.
+    /// Hosts that commands may connect to.
     pub allowed_hosts: Vec<SettingsHost>,
-    /// Hosts that may not.
+    /// Hosts that commands may not connect to.
     pub denied_hosts: Vec<SettingsHost>,
-    /// A host that is not named may not be talked to: no one is asked.
+    /// Whether all other hosts are denied without asking.
     pub strict_hosts: bool,
-    /// Only the administrator names hosts that may be talked to.
+    /// Whether only the administrator's settings may allow hosts.
     pub managed_hosts_only: bool,
-    /// Variables for commands; an empty one takes away what is inherited.
+    /// Variables for commands. An empty value removes an inherited variable.
     pub env: Arc<BTreeMap<String, String>>,
     /// Variables that a confined command does not inherit.
     pub withheld: Vec<String>,
@@ -117,16 +116,16 @@ impl Default for SandboxSettings {
     }
 }
 
-/// Commands that run unconfined, as a rule for commands writes them.
+/// Commands that run unconfined, in the syntax of command rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExcludedCommand {
-    /// As written.
+    /// The pattern as written.
     pub text: String,
     pattern: Wildcard,
 }
 
 impl ExcludedCommand {
-    /// Reads one.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -134,32 +133,31 @@ impl ExcludedCommand {
         }
     }
 
-    /// Does it name a part of this line? By the text as written: what merely has the same name
-    /// elsewhere is another program.
+    /// Returns whether the pattern matches a part of this line as written. A program of the same
+    /// name elsewhere is another program.
     fn names(&self, shell: &ShellFacts) -> bool {
         let fits = |text: &str| self.pattern.matches(&collapse(text));
         shell.analysis.unreadable.is_none()
             && shell.parts().any(|(at, part, _)| {
-                // What a launcher starts is chosen by its environment.
+                // The launcher's environment selects the program that it starts.
                 !shell.is_launched(at) && (fits(&part.text) || fits(&part.words))
             })
     }
 }
 
 impl SandboxSettings {
-    /// What was asked for that this machine cannot do, in words.
+    /// Returns a message if the settings require a sandbox that this machine cannot provide.
     pub fn missing(&self) -> Option<&'static str> {
-        (self.enabled == Some(true) && !self.available).then_some(
-            "sandbox.enabled asks for commands to be confined, which cannot be done here",
-        )
+        (self.enabled == Some(true) && !self.available)
+            .then_some("sandbox.enabled is true, but commands cannot be confined on this machine")
     }
 
-    /// Takes over what is stricter in another one. `whole`: the other says everything there is, so
-    /// that what it no longer allows is no longer allowed.
+    /// Applies everything that is stricter in other settings. `whole`: the others are complete, so
+    /// that what they do not allow is no longer allowed.
     pub fn tighten(&mut self, other: Self, whole: bool) {
         if other.enabled == Some(true) && self.enabled != Some(true) {
             self.enabled = Some(true);
-            // No one has agreed that it stands in for consent.
+            // The user has not agreed that the sandbox replaces permission.
             self.lets_through = false;
         }
         self.required |= other.required;
@@ -183,21 +181,21 @@ impl SandboxSettings {
         }
     }
 
-    /// What may not be read or changed in a checkout may not be in its copy either.
+    /// Applies the patterns for a checkout to its worktree, too.
     pub fn follow(&mut self, main: &Path, copy: &Path) {
         for pattern in self.deny_write.iter_mut().chain(&mut self.deny_read) {
             pattern.extend_to_worktree(main, copy, List::Deny);
         }
     }
 
-    /// The exclusion that names a part of this call, if one does.
+    /// Returns the exclusion that matches a part of this call, if any.
     fn excludes(&self, facts: &CallFacts) -> Option<&ExcludedCommand> {
         let shell = facts.shell.as_ref()?;
         self.excluded.iter().find(|excluded| excluded.names(shell))
     }
 }
 
-/// Whom a command so confined may reach.
+/// Returns the network access of a command with this profile.
 pub(super) fn network(
     policy: &Policy,
     confined: ConfinementProfile,
@@ -213,8 +211,8 @@ pub(super) fn network(
     }
 }
 
-/// How the command of a call is to be confined, if it has one and may run. Looks at files: which of
-/// those that matter exist.
+/// Returns the confinement of a call's command, if the call has one and may run. Reads the file
+/// system to find the relevant files that exist.
 pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
     let (confined, reason) = profile(policy, facts)?;
     let asks_services = reason == ProfileReason::ReadsNetwork;
@@ -270,8 +268,8 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
     })
 }
 
-/// How a program that no call starts, such as an MCP server, is confined: as a command of which only this is known.
-/// Looks at files, like [`confine`].
+/// Returns the confinement of a program that no call starts, such as an MCP server. It is treated
+/// as a command without further facts. Reads the file system, like [`confine`].
 pub fn confine_program(
     policy: &Policy,
     confined: ConfinementProfile,

@@ -1,9 +1,10 @@
-//! Scans directories for what patterns and names say, because the kernel knows only paths.
+//! Scans directories for paths that match patterns and names, because the kernel can protect only
+//! paths.
 //!
-//! For files that deny rules hide, the scan has no limit but [`MAX_SCAN_TIME`]: if a directory was not scanned then,
-//! the command must not start. The scan for control files is bounded ([`MAX_CONTROL_DIRECTORIES`]), because the
-//! guard of a command knows them by their names. Of directories that have not changed since the last scan only the
-//! times are read ([`ScanCache`]).
+//! The scan for files that deny rules hide is limited only by [`MAX_SCAN_TIME`]: if a directory is
+//! not scanned by then, the command must not start. The scan for control files is bounded
+//! ([`MAX_CONTROL_DIRECTORIES`]), because the guard of a command also checks their names. For
+//! directories that have not changed since the last scan, only the times are read ([`ScanCache`]).
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -23,43 +24,44 @@ use super::{
     scan_cache::{EntryKind, MatchReason, ScanCache, ScanListings},
 };
 
-/// At most this many directories are scanned for control files.
+/// The maximum number of directories that are scanned for control files.
 const MAX_CONTROL_DIRECTORIES: usize = 1_000;
 
-/// And this many files.
+/// The maximum number of files that are scanned for control files.
 const MAX_CONTROL_FILES: usize = 50_000;
 
-/// A scan for hidden files that takes longer ends, and the command is refused. What it has read is kept, so that the
-/// next scan gets further.
+/// The time limit of a scan for hidden files. A command whose scan takes longer is refused. The
+/// cache keeps what was read, so that the next scan gets further.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(30);
 
 /// One scan of directories, with the paths that it found.
 pub(super) struct PathScan<'a> {
     hiding: Vec<&'a PathPattern>,
     locking: Vec<&'a PathPattern>,
-    /// May not be read.
+    /// Paths that may not be read.
     pub(super) hidden: Vec<PathBuf>,
-    /// May not be changed.
+    /// Paths that may not be changed.
     pub(super) locked: Vec<PathBuf>,
-    /// Decide what other programs run.
+    /// Paths that decide what other programs run.
     pub(super) control: Vec<PathBuf>,
     /// A directory that should have been scanned for hidden files, and was not.
     pub(super) unscanned: Option<PathBuf>,
     home: HomeControl,
 }
 
-/// A directory that is to be scanned.
+/// A directory to scan.
 struct ScanDirectory {
-    /// By the name it is found under: a link on the way is not followed.
+    /// The path under which it was found: links on the way are not resolved.
     path: PathBuf,
-    /// For control files, too.
+    /// Whether to scan for control files, too.
     controls: bool,
-    /// A link leads here.
+    /// Whether a link leads here.
     linked: bool,
 }
 
 impl<'a> PathScan<'a> {
-    /// Takes what names its paths by itself; the patterns are left.
+    /// Creates a scan for these patterns. Resolves those that name their paths; the others are
+    /// scanned for.
     pub(super) fn new(hiding: Vec<&'a PathPattern>, locking: Vec<&'a PathPattern>) -> Self {
         let mut look = Self {
             hiding,
@@ -70,7 +72,8 @@ impl<'a> PathScan<'a> {
             unscanned: None,
             home: HomeControl::default(),
         };
-        // What is hidden may be missing now and come back while a command runs: then that is ended.
+        // A hidden file may be missing now and appear while a command runs. Then the command is
+        // ended.
         for (patterns, found, missing) in [
             (&mut look.hiding, &mut look.hidden, true),
             (&mut look.locking, &mut look.locked, false),
@@ -87,13 +90,15 @@ impl<'a> PathScan<'a> {
         look
     }
 
-    /// Scans these directories for control files and, if patterns are left, the directories that the patterns cover.
+    /// Scans these directories for control files and, if patterns are left, the directories that
+    /// the patterns cover.
     pub(super) fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
         static KEPT: ScanCache = ScanCache::new();
         self.walk_at(writable, policy, &KEPT, SystemTime::now());
     }
 
-    /// Like [`Self::walk`], but with these earlier scans and this time. Returns how many directories were read.
+    /// Like [`Self::walk`], but with this cache and time. Returns the number of directories that
+    /// were read.
     fn walk_at(
         &mut self,
         writable: Vec<PathBuf>,
@@ -156,7 +161,7 @@ impl<'a> PathScan<'a> {
             }
             let listing = listings.of(&directory.path, |path, kind| self.why(path, kind));
             seen += listing.entries;
-            // Whoever owns it can make it readable.
+            // The owner can make the directory readable.
             if listing.is_unreadable && hides {
                 self.hidden.push(real_path::resolve_links(&directory.path));
                 continue;
@@ -191,8 +196,8 @@ impl<'a> PathScan<'a> {
         hiding.any(|pattern| pattern.reaches_below(directory))
     }
 
-    /// Returns whether the directory to which this link leads must be scanned. If the patterns find the same files
-    /// under the names that are scanned anyway, it need not.
+    /// Returns whether the directory to which this link leads must be scanned. It need not if the
+    /// patterns find the same files under names that are scanned anyway.
     fn follows(&self, link: &Path, starts: &[PathBuf], linked: &mut HashSet<(u64, u64)>) -> bool {
         let is_dir = fs::metadata(link).ok().filter(fs::Metadata::is_dir);
         let Some(found) = is_dir.filter(|_| self.hides_below(link)) else {
@@ -213,7 +218,7 @@ impl<'a> PathScan<'a> {
         !finds_same && linked.insert((found.dev(), found.ino()))
     }
 
-    /// The directories to start from, and whether to scan them for control files.
+    /// Returns the directories to start from, and whether to scan them for control files.
     fn starts(&self, writable: Vec<PathBuf>, policy: &Policy) -> Vec<(PathBuf, bool)> {
         let writable = outermost(writable).into_iter();
         let writable = writable.filter(|path| path.is_dir());
@@ -227,7 +232,8 @@ impl<'a> PathScan<'a> {
             }
         }
         for stem in self.hiding.iter().flat_map(|pattern| pattern.stems()) {
-            // What is already to be scanned below it is scanned twice, the second time from the times alone.
+            // A directory below that is already in the list is scanned twice; the second scan reads
+            // only times.
             let known = starts.iter().any(|(path, _)| stem.starts_with(path));
             if !known {
                 starts.push((stem.to_path_buf(), false));
@@ -236,7 +242,7 @@ impl<'a> PathScan<'a> {
         starts
     }
 
-    /// The reason to check a path, if any: by the patterns and its name alone.
+    /// Returns the reason to check a path, if any. Depends only on the patterns and the name.
     fn why(&self, path: &Path, kind: EntryKind) -> Option<MatchReason> {
         let is_dir = kind == EntryKind::Directory;
         // A link may lead to a directory.
@@ -261,7 +267,8 @@ impl<'a> PathScan<'a> {
         }
     }
 
-    /// Adds a path to the result if it belongs there. Then control files below it need no check.
+    /// Adds a path to the result if it belongs there. Returns whether control files below it need
+    /// no check.
     fn finds(&mut self, path: &Path, why: MatchReason, is_dir: bool, controls: bool) -> bool {
         match why {
             MatchReason::Hidden => {
@@ -302,7 +309,7 @@ impl<'a> PathScan<'a> {
         // The names above were checked before.
         let name = name_below(path);
         if is_dir && control_files::is_control_folder(&name) {
-            // Worktrees in a folder of settings are places to work in.
+            // Worktrees in a settings directory are working directories.
             let worktrees = path.join("worktrees");
             match around(path, &[&worktrees]) {
                 Some(others) if worktrees.is_dir() => self.control.extend(others),
@@ -335,7 +342,7 @@ impl<'a> PathScan<'a> {
     }
 }
 
-/// The last three names of a path: no name in the tables is longer.
+/// Returns the last three names of a path: no name in the tables is longer.
 fn name_below(path: &Path) -> PathBuf {
     let mut above = path.ancestors();
     let top = above.nth(3).unwrap_or(Path::new(""));

@@ -1,7 +1,7 @@
-//! Which files a command may change, and which it may not even read.
+//! The files that a command may change, and the files that it may not read.
 //!
-//! The kernel gets the existing paths ([`path_scan`](super::path_scan)); what a command makes is
-//! judged when it makes it ([`control`]).
+//! The kernel gets the existing paths ([`path_scan`](super::path_scan)). Paths that a command
+//! creates are checked when it creates them ([`control_files`]).
 
 use std::{
     fs,
@@ -29,30 +29,30 @@ use super::{
 };
 use haft_settings::{files, real_path};
 
-/// At most this many paths are named one by one in the place of the directory that holds them.
+/// The maximum number of paths that replace the directory that contains them.
 const MOST_NEIGHBOURS: usize = 128;
 
-/// A directory with more in it is not moved while patterns say what may not be changed.
+/// The maximum number of entries in a moved directory, if patterns protect files from changes.
 const MOST_MOVED: usize = 50_000;
 
-/// Which files a command may change, and which it may not even read. Real paths.
+/// The files that a command may change, and the files that it may not read. Real paths.
 #[derive(Debug, Default)]
 pub(super) struct ConfinementPaths {
     pub(super) writable: Vec<PathBuf>,
-    /// Those of the writable ones that are caches of tools.
+    /// The writable paths that are caches of tools.
     pub(super) caches: Vec<PathBuf>,
     pub(super) protected: Vec<PathBuf>,
-    /// Those of the protected ones whose new content is judged.
+    /// The protected paths whose new content is checked.
     pub(super) judged: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
-    /// Those of the hidden ones that a person may open.
+    /// The hidden paths that the user may open.
     pub(super) stores: Vec<PathBuf>,
     pub(super) control: ControlFiles,
     /// A directory that was not scanned for hidden files.
     pub(super) unscanned: Option<PathBuf>,
 }
 
-/// Looks them up for a call that may run.
+/// Determines the paths for a call that may run.
 pub(super) fn resolve_paths(
     policy: &Policy,
     facts: &CallFacts,
@@ -69,7 +69,7 @@ pub(super) fn resolve_paths(
             hidden,
             stores,
             unscanned,
-            // For what a person may let it change, when it turns out that it does.
+            // The user may allow the command to change files after all.
             control: protected_control_files(policy, Vec::new()),
             ..ConfinementPaths::default()
         };
@@ -102,7 +102,7 @@ pub(super) fn resolve_paths(
     }
     protected.extend(neighbours);
     protected.extend(look.locked.iter().cloned());
-    // Not looked through: what other people's code says in a cache is not obeyed there.
+    // Caches are not scanned: control files of installed code are ignored there.
     let caches = caches::of(policy, facts);
     let locks = patterns(policy, RuleClass::Edits, &sandbox.deny_write);
     let caches = caches.into_iter().filter(|cache| {
@@ -120,7 +120,7 @@ pub(super) fn resolve_paths(
     let below = |path: &PathBuf| writable.iter().any(|root| path.starts_with(root));
     protected.retain(below);
     let protected = outermost(protected);
-    // A rule that locks a file is not asked about what would be in it.
+    // For a file that a rule locks, the content does not matter.
     let judged = protected
         .iter()
         .filter(|path| control_files::is_judged(path) && !look.locked.contains(path));
@@ -136,7 +136,7 @@ pub(super) fn resolve_paths(
     }
 }
 
-/// The patterns of deny rules of a class, and those of the settings.
+/// Returns the patterns of deny rules of a class, and those of the settings.
 fn patterns<'a>(
     policy: &'a Policy,
     class: RuleClass,
@@ -153,7 +153,7 @@ fn patterns<'a>(
         .collect()
 }
 
-/// What every command of the session may change.
+/// Returns the paths that every command of the session may change.
 pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
     let mut writable = policy.roots.clone();
     let edits = policy
@@ -164,7 +164,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
         RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
         _ => None,
     });
-    // A rule for a folder does not answer for control files in it.
+    // A rule for a directory does not allow changing control files in it.
     let edits = edits
         .flatten()
         .filter(|path| !control_files::is_control_folder(path));
@@ -172,7 +172,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
         let real = unlinked(&path, &writable).filter(|real| real.exists());
         writable.extend(real);
     }
-    // A linked worktree keeps what it commits in the checkout it belongs to.
+    // A linked worktree stores its commits in its main checkout.
     let linked = policy
         .roots
         .iter()
@@ -191,14 +191,15 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
     writable
 }
 
-/// Where a session that works in a part of a repository keeps what it commits.
+/// Returns the `.git` with the commits of a session that works in a part of a repository.
 fn repository_above(root: &Path) -> Option<PathBuf> {
     let found = root.ancestors().find(|path| path.join(".git").exists())?;
     let folder = found.join(".git");
     (found != root && folder.is_dir()).then(|| real_path::resolve_links(&folder))
 }
 
-/// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
+/// Returns the real path of a path that settings or rules open; `None` if a command may have made a
+/// link on the way.
 pub(super) fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     let path = real_path::normalize(path);
     let real = real_path::resolve_links(&path);
@@ -215,7 +216,7 @@ pub(super) fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     Some(real)
 }
 
-/// What may not be read, but for what may.
+/// Removes the readable paths from the hidden ones.
 fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
     let allowed = &policy.sandbox.allow_read;
     if hidden.is_empty() || allowed.is_empty() {
@@ -232,8 +233,8 @@ fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
     outermost(rest.collect())
 }
 
-/// The same with every store of keys, but for what this very call was allowed to use of them; and which
-/// of all those are stores alone.
+/// Adds every store of keys to the hidden paths, except those that this call may use. Returns the
+/// hidden paths, and the stores among them.
 fn with_stores(
     mut hidden: Vec<PathBuf>,
     policy: &Policy,
@@ -243,7 +244,7 @@ fn with_stores(
     let allowed = || allowed.iter().map(PathBuf::as_path);
     let mut stores = Vec::new();
     for store in credentials::existing_stores(policy.store_places()).iter() {
-        // What is worked on is not hidden, but for haft's own secrets.
+        // Working directories are not hidden, but haft's own secrets always are.
         let is_own = policy.sandbox.own_secrets.contains(store);
         let is_worked_on = !is_own && policy.roots.iter().any(|root| root.starts_with(store));
         if !is_worked_on && !allowed().any(|one| store.starts_with(one)) {
@@ -256,17 +257,17 @@ fn with_stores(
     (outermost(hidden), stores)
 }
 
-/// Was the change of this path permitted with it?
+/// Returns whether this permission includes a change of the path.
 fn reaches(granted: &PermittedPath, path: &Path) -> bool {
     granted.path == path || (granted.whole && path.starts_with(&granted.path))
 }
 
-/// What this very call was permitted to write, as far as its line says where.
+/// Returns the paths that this call was allowed to write, if its line shows them.
 fn granted(policy: &Policy, facts: &CallFacts) -> Vec<PermittedPath> {
     let home = policy.home_control();
     let one = |touched: &TouchedPath, removed: bool| PermittedPath {
         path: touched.real.clone(),
-        // It goes away, or it is itself one that is asked about.
+        // The path is removed, or it is itself a control file.
         whole: removed
             || touched.controls_repository
             || is_protected(&touched.real)
@@ -284,7 +285,7 @@ fn granted(policy: &Policy, facts: &CallFacts) -> Vec<PermittedPath> {
                 let removed = how == WriteKind::Removal;
                 granted.extend(places.iter().map(|touched| one(touched, removed)));
             }
-            // A pattern: its directory, unless that is more than anyone means.
+            // A pattern: its directory, unless that would open too much.
             PathLocation::Below(Some(places)) => {
                 let wide = |path: &Path| {
                     policy.home.as_deref() == Some(path)
@@ -300,8 +301,8 @@ fn granted(policy: &Policy, facts: &CallFacts) -> Vec<PermittedPath> {
     granted
 }
 
-/// Makes a path writable that lies outside. To make, replace or remove a file takes its directory;
-/// what else is in there stays as it is.
+/// Makes a path outside writable. Creating, replacing or removing a file requires its directory;
+/// the other entries of the directory stay protected.
 fn grant(
     path: &Path,
     granted: &[PermittedPath],
@@ -332,8 +333,8 @@ fn grant(
     }
 }
 
-/// Everything in a directory but these paths and what is below them. `None`: it is too much to be
-/// named.
+/// Returns everything in a directory except these paths and what is below them. Returns `None` if
+/// there are too many entries.
 pub(super) fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_path_buf()];
@@ -356,23 +357,23 @@ pub(super) fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
     Some(found)
 }
 
-/// The path; or, where some of these lie in it, everything in it but them.
+/// Returns the path; or, if it contains some of these paths, everything in it except them.
 fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let inside: Vec<&Path> = these.filter(|one| one.starts_with(&path)).collect();
     if inside.is_empty() {
         return vec![path];
     }
-    // Rather too much than too little.
+    // Protect too much rather than too little.
     around(&path, &inside).unwrap_or_else(|| vec![path])
 }
 
-/// The paths without those that are below another one.
+/// Returns the paths that are not below another one.
 pub(super) fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort_unstable();
     paths.dedup();
     let mut outermost: Vec<PathBuf> = Vec::new();
     for path in paths {
-        // By components, what is below a path comes right behind it.
+        // Sorted by components, a path comes directly before the paths below it.
         let known = outermost.last().is_some_and(|last| path.starts_with(last));
         if !known {
             outermost.push(path);
@@ -381,11 +382,11 @@ pub(super) fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     outermost
 }
 
-/// What a command may not make or change, whatever it may write.
+/// The paths that a command may not create or change, even in writable directories.
 struct ProtectedPaths {
     roots: Vec<PathBuf>,
     sandbox: Arc<SandboxSettings>,
-    /// Rules that forbid changes.
+    /// The patterns of rules that forbid changes.
     locked: Vec<PathPattern>,
     granted: Vec<PermittedPath>,
     home: HomeControl,
@@ -402,7 +403,8 @@ fn protected_control_files(policy: &Policy, granted: Vec<PermittedPath>) -> Cont
     })
 }
 
-/// What a command may not make or change, by these.
+/// Returns the control files with these working directories, locked patterns, permissions and
+/// homes.
 pub(crate) fn controlled(
     roots: Vec<PathBuf>,
     locked: Vec<PathPattern>,
@@ -424,14 +426,14 @@ impl ProtectedPaths {
         patterns.any(|pattern| pattern.covers(path))
     }
 
-    /// Would a directory bring something to a name that may not be changed, or take it away from one?
+    /// Returns whether moving a directory would move a file to or from a locked path.
     fn moves_locked(&self, from: &Path, to: &Path) -> bool {
         let patterns = self.sandbox.deny_write.iter().chain(&self.locked);
         let reach =
             |pattern: &&PathPattern| pattern.reaches_below(from) || pattern.reaches_below(to);
         let patterns: Vec<&PathPattern> = patterns.filter(reach).collect();
         let covered = |path: &Path| patterns.iter().any(|pattern| pattern.covers(path));
-        // By what they name, if they all do: it is there or not, however much else is.
+        // If every pattern names its paths, a scan of the directory is not needed.
         let wholes: Option<Vec<Vec<PathBuf>>> =
             patterns.iter().map(|pattern| pattern.wholes()).collect();
         if let Some(wholes) = wholes {
@@ -465,7 +467,7 @@ impl ProtectedPaths {
         self.granted.iter().any(|one| reaches(one, path))
     }
 
-    /// Returns whether a command may do this, by the place of the path in a home and by the stores of secrets.
+    /// Returns whether the place of the path in a home and the stores of secrets permit the action.
     fn permits_place(&self, used: &ControlAccess<'_>) -> bool {
         match used.action {
             ControlAction::Remove { made: true } => true,
@@ -474,8 +476,8 @@ impl ProtectedPaths {
         }
     }
 
-    /// Returns whether a path is a store of secrets, or in one, also if it does not exist: a hidden path is not made
-    /// either.
+    /// Returns whether a path is a store of secrets, or in one, even if it does not exist: a
+    /// command may not create a hidden path either.
     fn is_store(&self, path: &Path) -> bool {
         let is_store = |path: &Path| {
             let homes = self.home.homes.iter().map(|home| Some(home.as_path()));
@@ -485,12 +487,13 @@ impl ProtectedPaths {
                 credentials::is_store(path, StorePlaces { home, own_secrets })
             })
         };
-        // What is worked on is not hidden.
+        // Working directories are not hidden.
         let mut roots = self.roots.iter();
         is_store(path) && !roots.any(|root| path.starts_with(root) && is_store(root))
     }
 
-    /// Returns whether a directory or a link of this name brings the rest of the path of a control file or a store.
+    /// Returns whether a directory or link at this path would complete the path of a control file
+    /// or store.
     fn brings_rest(&self, used: &ControlAccess<'_>) -> bool {
         let brings = |holds: &dyn Fn(&Path) -> bool| {
             let mut homes = self.home.homes.iter();
@@ -511,7 +514,7 @@ impl ProtectedPaths {
 impl ControlRules for ProtectedPaths {
     fn names(&self) -> ControlNames {
         let mut names = control_files::names();
-        // A store that a variable names, and that may be missing.
+        // A store that a variable names and that may be missing.
         for path in credentials::named() {
             if self.roots.iter().any(|root| path.starts_with(root))
                 && let Some(name) = path.file_name()
@@ -520,7 +523,7 @@ impl ControlRules for ProtectedPaths {
             }
         }
         ControlNames {
-            // Patterns are not known by names.
+            // Names cannot represent patterns.
             all: !self.sandbox.deny_write.is_empty() || !self.locked.is_empty(),
             homes: self.home.homes.clone(),
             home_names: home_names(),

@@ -32,7 +32,9 @@ impl fmt::Display for ProfileReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReadOnly => f.write_str("it only reads"),
-            Self::ReadsNetwork => f.write_str("it only reads, and asks a service of yours"),
+            Self::ReadsNetwork => {
+                f.write_str("it only reads, and sends requests to one of your services")
+            }
             Self::MayChange => f.write_str("it may change something"),
             Self::Excluded(pattern) => write!(f, "sandbox.excludedCommands names `{pattern}`"),
             Self::Lifted => f.write_str("dangerouslyDisableSandbox asks for it"),

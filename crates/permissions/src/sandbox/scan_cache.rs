@@ -1,9 +1,10 @@
-//! What directories held at the last look, so that only those that changed since are read again.
+//! Caches the contents of scanned directories, so that only changed directories are read again.
 //!
-//! The second of a directory's times (`ctime`) changes with every name that is made, removed or renamed in
-//! it, and no command can set it. It counts only where that is certain: on disks of this machine, and when
-//! the last change was long enough before the reading that a later one cannot have left the same time.
-//! Everything else is read each time. What was found is never kept, only which names are worth a look.
+//! A directory's `ctime` changes whenever a name in it is created, removed or renamed, and no
+//! command can set it. It is used only if this is certain: on file systems of this machine, and if
+//! the last change was so long before the scan that a later one must have another time. Other
+//! directories are read each time. The cache contains only the names to check, never the result of
+//! a check.
 
 use std::{
     collections::HashMap,
@@ -20,19 +21,20 @@ use std::{
 
 use super::super::rules::PathPattern;
 
-/// At most this many looks are kept: of sessions side by side, and with different patterns.
+/// The maximum number of cached scans: of concurrent sessions, and with different patterns.
 const MOST_LOOKS: usize = 16;
 
-/// Older looks are dropped if all of them together hold more directories than this.
+/// The maximum number of cached directories. If there are more, the oldest scans are dropped.
 const MAX_DIRECTORIES: usize = 400_000;
 
-/// Two changes within this may leave the same time; some disks count in twos of seconds.
+/// Two changes within this time may have the same `ctime`; some file systems store times in steps
+/// of 2 s.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// The last looks, the newest first.
+/// The cached scans, the newest first.
 pub(super) struct ScanCache(Mutex<Vec<CachedScan>>);
 
-/// What was seen from some directories on, with some patterns.
+/// A scan with some working directories and patterns.
 struct CachedScan {
     key: ScanKey,
     listings: HashMap<OsString, CachedListing>,
@@ -45,15 +47,15 @@ struct ScanKey {
     locking: Vec<PathPattern>,
 }
 
-/// A directory as it was.
+/// The cached content of a directory.
 struct CachedListing {
     stamp: DirectoryStamp,
     listing: Arc<DirectoryListing>,
-    /// This scan has compared the times already, and they are the same.
+    /// Whether the current scan has already compared the times and found them equal.
     is_fresh: bool,
 }
 
-/// Which directory it was, and its times.
+/// The identity and times of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DirectoryStamp {
     device: u64,
@@ -62,14 +64,14 @@ struct DirectoryStamp {
     changed: (i64, i64),
 }
 
-/// What a directory holds.
+/// The content of a directory.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryListing {
-    /// How many entries there are.
+    /// The number of entries.
     pub(super) entries: usize,
-    /// Those that are worth a look.
+    /// The entries that a scan must check.
     pub(super) notable: Vec<ListingMatch>,
-    /// It exists, and what it holds could not be read.
+    /// Whether the directory exists but could not be read completely.
     pub(super) is_unreadable: bool,
 }
 
@@ -81,7 +83,7 @@ pub(super) enum EntryKind {
     Other,
 }
 
-/// An entry that is worth a look.
+/// An entry that a scan must check.
 #[derive(Debug)]
 pub(super) struct ListingMatch {
     pub(super) name: OsString,
@@ -89,31 +91,31 @@ pub(super) struct ListingMatch {
     pub(super) why: MatchReason,
 }
 
-/// Why an entry is worth a look: by its path alone, so that it stays true.
+/// The reason to check an entry. It depends only on the path, so that it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MatchReason {
-    /// A pattern hides it.
+    /// A pattern hides the path.
     Hidden,
-    /// A pattern locks it.
+    /// A pattern locks the path.
     Locked,
-    /// Files that decide what other programs run have such names.
+    /// The name may be the name of a control file.
     Telling,
-    /// A directory: there may be something in it.
+    /// A directory, which may contain control files.
     Directory,
-    /// A symbolic link, which may lead to one.
+    /// A symbolic link, which may lead to a directory.
     Link,
 }
 
-/// The directories of one look.
+/// The directories of one scan.
 pub(super) struct ScanListings<'a> {
     kept: &'a ScanCache,
     key: ScanKey,
     before: HashMap<OsString, CachedListing>,
     now: HashMap<OsString, CachedListing>,
-    /// By device: can its times be relied on?
+    /// Whether the times on a device are reliable.
     reliable: HashMap<u64, bool>,
     clock: SystemTime,
-    /// How many directories were read.
+    /// The number of directories that were read.
     read: usize,
 }
 
@@ -122,7 +124,8 @@ impl ScanCache {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// What the last look at these directories with these patterns left. One beside it begins anew.
+    /// Takes the cached scan with these directories and patterns. A concurrent scan starts without
+    /// one.
     pub(super) fn take(
         &self,
         roots: &[PathBuf],
@@ -161,7 +164,7 @@ impl ScanCache {
 impl ScanListings<'_> {
     /// Compares the times of all directories of the last scan, by several threads if they are many.
     pub(super) fn compare_times(&mut self) {
-        /// Fewer are compared faster than threads start.
+        /// Below this number, comparing is faster than starting threads.
         const MANY: usize = 4_096;
         const MAX_THREADS: usize = 8;
         let is_many = self.before.len() > MANY;
@@ -185,7 +188,7 @@ impl ScanListings<'_> {
         });
     }
 
-    /// What a directory holds; `why` says which of it is worth a look.
+    /// Returns the content of a directory. `why` returns the reason to check an entry.
     pub(super) fn of(
         &mut self,
         directory: &Path,
@@ -201,7 +204,7 @@ impl ScanListings<'_> {
             self.now.insert(path, kept);
             return listing;
         }
-        // Before it is read: what comes meanwhile changes its times.
+        // Before the directory is read: a change during the read changes its times.
         let stamp = DirectoryStamp::read(directory);
         self.read += 1;
         let mut listing = DirectoryListing::default();
@@ -227,10 +230,10 @@ impl ScanListings<'_> {
         *known.or_insert_with(|| is_of_this_machine(directory))
     }
 
-    /// Leaves them for the next look; how many directories had to be read.
+    /// Stores the scan for the next one. Returns the number of directories that were read.
     pub(super) fn keep(self) -> usize {
         let mut kept = self.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // One beside it may have been quicker.
+        // A concurrent scan may have finished earlier.
         kept.retain(|other| other.key != self.key);
         kept.truncate(MOST_LOOKS - 1);
         let look = CachedScan {
@@ -243,7 +246,7 @@ impl ScanListings<'_> {
             directories += look.listings.len();
             directories > MAX_DIRECTORIES
         });
-        // The newest is always kept.
+        // The newest scan always stays.
         kept.truncate(is_kept.map_or(MOST_LOOKS, |first| first.max(1)));
         self.read
     }
@@ -263,7 +266,7 @@ impl DirectoryStamp {
         }
     }
 
-    /// Is the last change so long ago that one after this moment will have another time?
+    /// Returns whether the last change is so old that a change from now on must have another time.
     fn is_settled(&self, now: SystemTime) -> bool {
         let since = now.duration_since(SystemTime::UNIX_EPOCH);
         let since = since
@@ -275,7 +278,7 @@ impl DirectoryStamp {
 }
 
 impl DirectoryListing {
-    /// Reads it; `None` if not all of it could be read.
+    /// Reads the directory. Returns `None` if a part could not be read.
     fn fill(
         &mut self,
         directory: &Path,
@@ -314,7 +317,7 @@ impl DirectoryListing {
     }
 }
 
-/// Is it on a disk of this machine, whose times its own kernel sets?
+/// Returns whether the directory is on a file system of this machine, whose times its kernel sets.
 #[cfg(target_os = "linux")]
 fn is_of_this_machine(directory: &Path) -> bool {
     // ext, XFS, Btrfs, tmpfs, overlayfs, ZFS, F2FS, bcachefs
@@ -331,7 +334,7 @@ fn is_of_this_machine(directory: &Path) -> bool {
     rustix::fs::statfs(directory).is_ok_and(|found| MAGIC.contains(&(found.f_type as u32)))
 }
 
-/// It is not known.
+/// Returns `false`: it is not known.
 #[cfg(not(target_os = "linux"))]
 fn is_of_this_machine(_: &Path) -> bool {
     false
