@@ -224,7 +224,7 @@ pub struct ContextCategory {
     pub name: String,
     /// The number of tokens.
     pub tokens: u64,
-    /// The colour in which it is shown.
+    /// The colour of the category on screen.
     pub color: String,
 }
 

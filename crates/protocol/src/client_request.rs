@@ -281,7 +281,7 @@ bodies! {
     SetThinkingRequest {
         /// The budget in tokens; `None` disables thinking.
         max_thinking_tokens: Option<u64> = "lenient::never",
-        /// The way in which thinking is shown: `summarized` or `omitted`.
+        /// The display of thinking: `summarized` or `omitted`.
         thinking_display: Option<String> = "Option::is_none",
     }
     /// A request about one MCP server.
