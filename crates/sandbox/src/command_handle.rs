@@ -24,7 +24,7 @@ pub struct CommandHandle {
     ended: Option<CommandEnd>,
     exceeded: Option<ExceededLimit>,
     gone: bool,
-    /// The time by which all its processes must have ended.
+    /// The deadline for the end of all its processes.
     due: Option<KillDeadline>,
     instance: Arc<SandboxInstance>,
 }
@@ -53,14 +53,14 @@ pub struct CommandEnd {
     pub cwd: Option<PathBuf>,
     /// The number of processes that it left running.
     pub left: u32,
-    /// The hidden file that a process outside replaced and that could have been read, because of
-    /// which the command was ended.
+    /// The hidden file that became readable because a process outside replaced it. The command was
+    /// ended because of it.
     pub uncovered: Option<PathBuf>,
     /// The writes that were refused, whether or not the command reported them. Known only for
     /// mediated commands.
     pub refused: Vec<RefusedWrite>,
-    /// The limit that the command, or processes that it left running, exceeded and because of which
-    /// they were ended.
+    /// The limit that the command, or processes that it left running, exceeded. They were ended
+    /// because of it.
     pub exceeded: Option<ExceededLimit>,
 }
 
@@ -102,23 +102,23 @@ pub enum ExitKind {
 impl CommandHandle {
     /// Sends a command to a shell, which may still be starting.
     pub(crate) async fn start(
-        world: Arc<SandboxInstance>,
+        instance: Arc<SandboxInstance>,
         mut shell: WaitingShell,
         order: &GuardOrder,
         names: Option<NamePolicy>,
     ) -> io::Result<Self> {
         // Either the shell and its guard are running, or both have exited, which is known
         // immediately. A guard that has exited may have reported the reason.
-        let mut standing = shell.wait_ready(&world).await?;
+        let mut guard = shell.wait_ready(&instance).await?;
         // The guard notices every replacement of a hidden file from now on. An earlier replacement
         // means that a file is no longer hidden.
-        if !world.is_current() {
+        if !instance.is_current() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         shell.guard.send(order)?;
         shell.guard.flush_orders().await?;
-        let output = CommandOutput::new(shell.output, standing.fences.pop());
-        Ok(Self::of(world, shell.guard, standing, output, names))
+        let output = CommandOutput::new(shell.output, guard.fences.pop());
+        Ok(Self::of(instance, shell.guard, guard, output, names))
     }
 
     /// Creates the handle of a command that a guard has started.
@@ -146,7 +146,7 @@ impl CommandHandle {
     /// shell.
     pub(crate) fn interrupt(&mut self) {
         if let Err(error) = self.guard.send(&GuardOrder::Interrupt) {
-            tracing::debug!(%error, "the guard does not listen");
+            tracing::debug!(%error, "an order cannot be sent to the guard");
         }
     }
 
@@ -164,14 +164,14 @@ impl CommandHandle {
         self.instance.mechanism()
     }
 
-    /// Returns whether the command creates and changes files only as the judge of its line permits.
-    /// If the kernel does not support that, the caller must check the changed files afterwards.
+    /// Returns whether the command creates and changes files only as its [`NamePolicy`] permits. If
+    /// the kernel does not support that, the caller must check the changed files afterwards.
     pub fn is_mediated(&self) -> bool {
         self.guard_state.mediated
     }
 
-    /// Returns the command's own network. `None` if it uses that of the machine, or one in which
-    /// nothing can listen.
+    /// Returns the separate network of the command. `None` if the command uses the machine's network,
+    /// or a network where no process can listen.
     pub fn network(&self) -> Option<&CommandNetwork> {
         self.guard_state.network.as_ref()
     }
@@ -193,7 +193,7 @@ impl CommandHandle {
         }
     }
 
-    /// Waits until none of its processes is left. Cancel safe.
+    /// Waits until all processes of the command have ended. Cancel safe.
     pub async fn gone(&mut self) {
         while !self.gone {
             self.next_event().await;
@@ -208,7 +208,7 @@ impl CommandHandle {
         };
         // If the link is closed, no process runs any longer.
         if let Err(error) = self.guard.send(&order) {
-            tracing::debug!(%error, "the guard does not listen");
+            tracing::debug!(%error, "an order cannot be sent to the guard");
         }
         let at = Instant::now().checked_add(grace.saturating_add(self.instance.limits.end));
         let ends = KillTarget::Guard;
@@ -225,24 +225,24 @@ impl CommandHandle {
 
     /// Waits for the next event of the guard and handles it.
     pub(crate) async fn next_event(&mut self) {
-        let news = match self.due {
+        let event = match self.due {
             None => self.guard.next().await,
             Some(due) => match timeout_at(due.at, self.guard.next()).await {
-                Ok(news) => news,
+                Ok(event) => event,
                 Err(_) => return self.kill_overdue(due),
             },
         };
-        match news {
+        match event {
             None | Some(GuardEvent::Gone) => self.gone = true,
             Some(GuardEvent::Asks { id, used }) => {
                 let names = self.names.as_ref();
                 let permitted = names.is_some_and(|names| names.allows(&used));
-                let judged = GuardOrder::Judged {
+                let answer = GuardOrder::Judged {
                     id,
                     used,
                     permitted,
                 };
-                let _ = self.guard.send(&judged);
+                let _ = self.guard.send(&answer);
             }
             Some(GuardEvent::Ended {
                 code,
@@ -287,7 +287,7 @@ impl CommandHandle {
     fn kill_overdue(&mut self, due: KillDeadline) {
         self.due = match due.ends {
             KillTarget::Guard => {
-                tracing::warn!("the guard of a command does not end it, and is ended");
+                tracing::warn!("the guard of a command did not end it in time and is killed");
                 if let Some(guard) = self.guard_state.pid() {
                     process_tree::kill_below(guard, &[], || true);
                 }
@@ -298,7 +298,7 @@ impl CommandHandle {
                     .map(|at| KillDeadline { at, ends })
             }
             KillTarget::Keeper => {
-                tracing::warn!("the keeper of a sandbox does not answer, and is ended");
+                tracing::warn!("the keeper of a sandbox does not answer and is killed");
                 process_tree::kill_below(self.instance.pid(), &[], || true);
                 None
             }

@@ -1,10 +1,10 @@
 //! The network namespace of a command, as seen from outside.
 //!
-//! A socket belongs to the network namespace in which it was created, no matter which process
+//! A socket belongs to the network namespace where it was created, no matter which process
 //! connects it. The guard of a command runs in the command's network namespace, creates sockets
 //! there and sends them to our process, which connects them. Our process therefore needs no right
 //! to enter namespaces, and no process ID that may be reused: a socket from a guard leads into the
-//! network of its own command, or fails.
+//! network of that guard's command, or fails.
 
 use std::{
     fmt, fs, io,
@@ -87,8 +87,9 @@ impl CommandNetwork {
     /// create the socket is limited; the time until the server accepts the connection is not.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
         if !address.ip().to_canonical().is_loopback() {
-            let text =
-                format!("{address} is no loopback address, and a command's network has no other");
+            let text = format!(
+                "{address} is not a loopback address, and a command's network has no other"
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let kind = match address {

@@ -13,10 +13,10 @@
 //! program.env = sandbox.environment(profile); // nothing else is inherited; TMPDIR is added
 //! // Chromium would get its pipe so: `program.files = vec![(3, commands), (4, answers)];`
 //!
-//! // Not started at all where only a weaker way of confining works.
+//! // Fails if only a weaker mechanism works here.
 //! let weakest = Mechanism::Bubblewrap;
 //! let mut process = sandbox.start_program(profile, program, weakest).await?;
-//! let mut input = process.stdin.take().expect("it is given once");
+//! let mut input = process.stdin.take().expect("stdin is taken only once");
 //! input.write_all(b"while True: pass\n").await.map_err(SandboxError::Program)?;
 //!
 //! let control = process.control(); // for other tasks; it does not keep the program alive
@@ -57,17 +57,17 @@ use crate::{
 
 /// A program that is to run in its own sandbox.
 pub struct ConfinedProgram {
-    /// The program: an absolute path, or a name to look up in the `PATH` of [`env`](Self::env).
+    /// The program: an absolute path, or a name to search in the `PATH` of [`env`](Self::env).
     pub program: PathBuf,
     /// The arguments, without the program's own name.
     pub arguments: Vec<OsString>,
-    /// The whole environment, to which `TMPDIR` is added. [`Sandbox::environment`] is a good start.
+    /// The whole environment; `TMPDIR` is added to it. [`Sandbox::environment`] is a good start.
     pub env: Vec<(OsString, OsString)>,
     /// The working directory; absolute.
     pub cwd: PathBuf,
-    /// Open files, and the numbers at which the program finds them; at most 12. Numbers 0, 1 and 2
-    /// are pipes if they are not given ([`ConfinedProcess::stdin`] and the other two). No other
-    /// open file is inherited.
+    /// Open files with their numbers in the program; at most 12. Numbers 0, 1 and 2 are pipes if
+    /// they are not given ([`ConfinedProcess::stdin`] and the other two). No other open file is
+    /// inherited.
     ///
     /// Unlike [`CommandOutput`], data that the program writes to these files is not withheld if a
     /// hidden file becomes readable; the program is ended then.
@@ -163,13 +163,13 @@ impl Sandbox {
             order,
             files,
         };
-        let (world, shell, mut standing) = self.start_program_in_own(&purpose).await?;
+        let (instance, shell, mut ready_guard) = self.start_program_in_own(&purpose).await?;
         drop(purpose);
         let scratch = scratch.path().to_path_buf();
-        let mechanism = world.mechanism();
-        let guard = standing.pid();
-        let network = standing.network.clone();
-        let mut fences = std::mem::take(&mut standing.fences).into_iter();
+        let mechanism = instance.mechanism();
+        let guard = ready_guard.pid();
+        let network = ready_guard.network.clone();
+        let mut fences = std::mem::take(&mut ready_guard.fences).into_iter();
         let mut output = |pipe: Option<OwnedFd>| {
             let fence = fences.next();
             let pipe = pipe.map(pipe::Receiver::from_owned_fd).transpose()?;
@@ -184,11 +184,11 @@ impl Sandbox {
         // Bubblewrap writes its messages there; they are not output of the program.
         drop(shell.output);
         let unread = CommandOutput::of(None, None);
-        let running = CommandHandle::of(world, shell.guard, standing, unread, program.names);
-        let (orders, ordered) = mpsc::unbounded_channel();
+        let handle = CommandHandle::of(instance, shell.guard, ready_guard, unread, program.names);
+        let (orders, received_orders) = mpsc::unbounded_channel();
         let (report, state) = watch::channel(ConfinedState::default());
-        let (alive, unwanted) = oneshot::channel();
-        tokio::spawn(attend(running, ordered, report, unwanted));
+        let (alive, dropped) = oneshot::channel();
+        tokio::spawn(attend(handle, received_orders, report, dropped));
         Ok(ConfinedProcess {
             stdin,
             stdout,
@@ -253,12 +253,12 @@ impl ConfinedControl {
     /// Sends SIGINT to the program only, through its guard. A program that was just started may not
     /// handle the signal yet and would be ended by it: wait for its first output.
     pub fn interrupt(&self) {
-        let _ = self.orders.send(ControlOrder::Interrupt); // the program may be gone
+        let _ = self.orders.send(ControlOrder::Interrupt); // fails if the program has ended
     }
 
     /// Asks the program and all processes that it started to exit, and kills them after `grace`.
     pub fn kill(&self, grace: Duration) {
-        let _ = self.orders.send(ControlOrder::Kill(grace)); // the program may be gone
+        let _ = self.orders.send(ControlOrder::Kill(grace)); // fails if the program has ended
     }
 
     /// Returns whether the program has ended.
@@ -277,32 +277,32 @@ impl ConfinedControl {
         ended.unwrap_or_else(CommandEnd::lost)
     }
 
-    /// Waits until none of its processes is left. Cancel safe.
+    /// Waits until all processes of the program have ended. Cancel safe.
     pub async fn gone(&self) {
         let mut state = self.state.clone();
-        let _ = state.wait_for(|state| state.gone).await; // or the task that reports has ended
+        let _ = state.wait_for(|state| state.gone).await; // fails if the reporting task has ended
     }
 }
 
 /// Forwards orders to the guard and publishes its events, until no process is left or the program
 /// is dropped.
 async fn attend(
-    mut running: CommandHandle,
+    mut handle: CommandHandle,
     mut orders: mpsc::UnboundedReceiver<ControlOrder>,
     report: watch::Sender<ConfinedState>,
-    mut unwanted: oneshot::Receiver<()>,
+    mut dropped: oneshot::Receiver<()>,
 ) {
     loop {
         tokio::select! {
             biased;
-            _ = &mut unwanted => break,
+            _ = &mut dropped => break,
             Some(order) = orders.recv() => match order {
-                ControlOrder::Interrupt => running.interrupt(),
-                ControlOrder::Kill(grace) => running.kill(grace),
+                ControlOrder::Interrupt => handle.interrupt(),
+                ControlOrder::Kill(grace) => handle.kill(grace),
             },
-            () = running.next_event() => {
-                let gone = running.is_gone();
-                let ended = running.ended().cloned();
+            () = handle.next_event() => {
+                let gone = handle.is_gone();
+                let ended = handle.ended().cloned();
                 report.send_replace(ConfinedState { ended, gone });
                 if gone {
                     break;
@@ -320,6 +320,7 @@ struct ProgramPipes {
 }
 
 impl ProgramPipes {
+    /// Creates the pipes for the standard files that are not given.
     fn beside(given: &[(RawFd, OwnedFd)]) -> io::Result<Self> {
         let missing = |number: RawFd| !given.iter().any(|(other, _)| *other == number);
         let pipe = |number| {
@@ -353,14 +354,14 @@ fn order(
 ) -> io::Result<GuardOrder> {
     let given = program.files.iter().map(|(number, _)| *number);
     let numbers: Vec<RawFd> = given.chain(pipes.all().map(|(number, _)| number)).collect();
-    let twice = |at: usize| numbers[..at].contains(&numbers[at]);
+    let is_repeated = |index: usize| numbers[..index].contains(&numbers[index]);
     if numbers.len() > FILES - 1 || numbers.iter().any(|number| !(0..1024).contains(number)) {
         return Err(io::Error::other(
-            "too many open files, or a number too high",
+            "there are too many open files, or a number is too high",
         ));
     }
-    if (0..numbers.len()).any(twice) {
-        return Err(io::Error::other("two open files at one number"));
+    if (0..numbers.len()).any(is_repeated) {
+        return Err(io::Error::other("two open files have the same number"));
     }
     let mut env = program.env.clone();
     env.retain(|(name, _)| name != "TMPDIR");

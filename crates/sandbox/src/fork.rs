@@ -15,7 +15,7 @@ use std::{
 
 use rustix::{io::fcntl_dupfd_cloexec, process::Pid, thread::UnshareFlags};
 
-/// The side of a fork on which this process is.
+/// The side of a fork that this process is.
 #[derive(Debug)]
 pub(crate) enum Forked {
     /// The calling process, with the new process.
@@ -91,7 +91,7 @@ pub(crate) fn default_signals() {
 /// Places open files at the numbers where the next program expects them, and marks all others to be
 /// closed on exec. For a process that is about to execute that program: files that it had at these
 /// numbers are closed. Returns the socket at an unused number.
-#[expect(unsafe_code, reason = "a number that no one owns has no safe form")]
+#[expect(unsafe_code, reason = "a descriptor without an owner has no safe form")]
 pub(crate) fn place_files(
     files: Vec<(i32, OwnedFd)>,
     socket: OwnedFd,
@@ -142,25 +142,28 @@ pub(crate) fn place_files(
     Ok(kept)
 }
 
-#[expect(unsafe_code, reason = "it is C's, and there is no other way to it")]
+#[expect(
+    unsafe_code,
+    reason = "a C variable that the standard library does not expose"
+)]
 unsafe extern "C" {
     /// The environment of this process: entries `NAME=VALUE`, then a null pointer.
     static environ: *const *mut c_char;
 }
 
-/// Removes variables from the environment of this process and returns them; `wanted` selects them.
-/// Also overwrites their values, so that `/proc/PID/environ` does not show them. Must be called at
-/// the very beginning of `main`: refused if there is more than one thread, since another one could
-/// read the environment.
+/// Removes variables from the environment of this process and returns them; `is_selected` selects
+/// them. Also overwrites their values, so that `/proc/PID/environ` does not show them. Must be called
+/// at the start of `main`: fails if there is more than one thread, because another one could read the
+/// environment.
 #[expect(
     unsafe_code,
     reason = "the environment is changed in place, which has no safe form"
 )]
 pub fn take_variables(
-    wanted: impl Fn(&OsStr, &OsStr) -> bool,
+    is_selected: impl Fn(&OsStr, &OsStr) -> bool,
 ) -> io::Result<Vec<(OsString, OsString)>> {
     let mut taken: Vec<_> = env::vars_os().collect();
-    taken.retain(|(name, value)| wanted(name, value));
+    taken.retain(|(name, value)| is_selected(name, value));
     if taken.is_empty() {
         return Ok(taken);
     }
@@ -194,6 +197,7 @@ pub fn take_variables(
     Ok(taken)
 }
 
+/// Fails if this process has more than one thread.
 fn alone() -> io::Result<()> {
     match fs::read_dir("/proc/self/task")?.count() {
         1 => Ok(()),

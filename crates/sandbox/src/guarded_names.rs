@@ -1,8 +1,8 @@
-//! Names that a command may not give to files as it likes: those of files that decide what other
-//! programs run.
+//! Guarded names: names of files that determine which code other programs run, like `.bashrc`. A
+//! command may use these names only with permission.
 //!
-//! The guard of a command knows which names are guarded, and asks our process about each use of one;
-//! our process knows what they mean.
+//! The guard of a command knows which names are guarded, and asks our process about each use of one.
+//! Our process decides with a [`NamePolicy`].
 
 use std::{
     collections::BTreeSet,
@@ -14,30 +14,30 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Which names are guarded; compared without case, so in lower case here.
+/// The guarded names. They are compared without case, so they must be in lower case here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardedNames {
-    /// Every path is, whatever its name: there are rules that names alone cannot tell.
+    /// Guards every path. For permission rules that depend on more than names.
     pub all: bool,
-    /// A path with one of these in it is.
+    /// Guards paths that contain one of these components.
     pub parts: BTreeSet<String>,
-    /// A path that ends in one of these is.
+    /// Guards paths whose last component is one of these.
     pub last: BTreeSet<String>,
-    /// A path whose last name ends in one of these is.
+    /// Guards paths whose last component ends with one of these.
     pub endings: BTreeSet<String>,
-    /// Paths by their places in a home are.
+    /// Guards paths by their location in a home directory.
     pub home: Box<HomeNames>,
-    /// A directory that is moved to a path with one of these in it brings along what nothing was asked
-    /// about.
+    /// Guards paths with one of these components against moves of directories: the files in a moved
+    /// directory were never checked one by one.
     pub closed_to_directories: BTreeSet<String>,
-    /// Protected files that a command may replace as the judge says. They are read-only only where
-    /// nothing is judged.
+    /// Protected files that a command may replace if the [`NamePolicy`] permits the new contents. If
+    /// the sandbox cannot ask the policy, they are read-only.
     pub judged: BTreeSet<PathBuf>,
-    /// Settings that take effect with other names in their directory.
+    /// A settings file that takes effect only if other names exist in its directory.
     pub settings: Option<Box<DirectorySettings>>,
 }
 
-/// A file that takes effect when its directory has two of some names.
+/// A file that takes effect when two of certain names exist in its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectorySettings {
     /// The names.
@@ -46,22 +46,25 @@ pub struct DirectorySettings {
     pub file: String,
 }
 
-/// Names in homes that are guarded by their place.
+/// Names that are guarded by their location in a home directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeNames {
-    /// The homes. A path below one is guarded if its first name there begins with a dot.
+    /// The home directories. A path below one is guarded if its first component there begins with a
+    /// dot.
     pub directories: Vec<PathBuf>,
-    /// Further first names below them; compared without case, so in lower case here.
+    /// Further first components that are guarded. They are compared without case, so they must be in
+    /// lower case here.
     pub names: BTreeSet<String>,
 }
 
 impl GuardedNames {
-    /// Is this path, relative to the writable directory it is in?
+    /// Returns whether a path is guarded. It is relative to the writable directory that contains it.
+    /// `directory` is true if a directory is moved there.
     pub(crate) fn include(&self, path: &Path, directory: bool) -> bool {
         self.all || self.is_guarded_name(path, directory)
     }
 
-    /// Is it one by its name?
+    /// Returns whether a path is guarded by its name.
     pub(crate) fn is_guarded_name(&self, path: &Path, directory: bool) -> bool {
         let mut last = None;
         for part in path.components() {
@@ -81,7 +84,7 @@ impl GuardedNames {
         })
     }
 
-    /// Returns whether this absolute path is guarded by its place in a home.
+    /// Returns whether this absolute path is guarded by its location in a home directory.
     pub(crate) fn is_at_home(&self, path: &Path) -> bool {
         let mut homes = self.home.directories.iter();
         let first = homes.find_map(|home| path.strip_prefix(home).ok()?.components().next());
@@ -92,65 +95,65 @@ impl GuardedNames {
     }
 }
 
-/// The name as a disk that ignores case sees it: by way of capitals, since some letters have two small
-/// forms.
+/// Returns a name without case, as a case-insensitive file system compares it. Converts to upper case
+/// first, because some letters have two lower-case forms.
 fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_uppercase().to_lowercase()
 }
 
-/// A guarded name that a command is about to use. Its paths are real: links in them were followed.
+/// A use of a guarded name that a command is about to make. Symlinks in its paths are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NameUse {
-    /// What it is about.
+    /// The path that has the guarded name.
     pub path: PathBuf,
-    /// What is to be done with it.
+    /// The use.
     pub action: NameAction,
-    /// If the name is the second one of [`DirectorySettings`], the contents of the settings in its directory. If
-    /// the use is permitted, the guard first replaces that file by a new one with these contents, so that no
-    /// process has it open.
+    /// If this name is the second of [`DirectorySettings`], the contents of the settings file in its
+    /// directory. If the use is permitted, the guard first replaces that file by a new one with exactly
+    /// these contents, so that no process has it open.
     pub neighbor: Option<Vec<u8>>,
 }
 
-/// What a command is about to do with a name.
+/// The use of a name that a command is about to make.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NameAction {
-    /// A new file, whose contents come later.
+    /// Creates a file; its contents are written later.
     MakeFile,
-    /// A new directory.
+    /// Creates a directory.
     MakeDirectory,
-    /// A new symbolic link.
+    /// Creates a symlink.
     MakeLink,
-    /// To write to a file that is there.
+    /// Writes to an existing file.
     Change,
-    /// To remove what is there, to move it away with all that is in it, or to put something in its place.
+    /// Removes the existing file or directory, moves it away, or replaces it.
     Remove {
-        /// The command has made it.
+        /// Whether the command itself has created it.
         made: bool,
     },
-    /// To move a file here.
+    /// Moves a file to this path.
     MoveFile {
-        /// Where it is now.
+        /// The current path.
         from: PathBuf,
-        /// What it holds, if it is not too long. If it may be moved, then with these contents and no
-        /// others, whatever is in it meanwhile.
+        /// The contents of the file; `None` if it is too long. If the move is permitted, the guard
+        /// installs exactly these contents, even if the file has changed since.
         contents: Option<Vec<u8>>,
     },
-    /// To move a directory here with all that is in it.
+    /// Moves a directory with its contents to this path.
     MoveDirectory {
-        /// Where it is now.
+        /// The current path.
         from: PathBuf,
     },
 }
 
-/// Decides what a command may do with guarded names. Asked while the command waits, so it should answer
-/// at once.
+/// Decides which uses of guarded names are permitted. The command waits for the decision, so the
+/// policy should answer within milliseconds.
 #[derive(Clone)]
 pub struct NamePolicy(Arc<dyn Fn(&NameUse) -> bool + Send + Sync>);
 
 impl NamePolicy {
-    /// Decides like this: may it?
-    pub fn from_fn(judge: impl Fn(&NameUse) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(judge))
+    /// Creates a policy from a function that returns whether a use is permitted.
+    pub fn from_fn(decide: impl Fn(&NameUse) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(decide))
     }
 
     pub(crate) fn allows(&self, used: &NameUse) -> bool {
@@ -160,7 +163,7 @@ impl NamePolicy {
 
 impl fmt::Debug for NamePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NameJudge")
+        f.write_str("NamePolicy")
     }
 }
 

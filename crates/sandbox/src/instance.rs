@@ -1,4 +1,4 @@
-//! A sandbox that is set up: its keeper, and the shells that wait in it.
+//! A sandbox instance: its keeper, and the shells that wait for a command in it.
 
 use std::{
     collections::VecDeque,
@@ -50,12 +50,14 @@ const PIPE: usize = 1 << 20;
 /// The time limit for the end of a sandbox.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// A sandbox that is set up. Dropping it ends all its processes.
 pub(crate) struct SandboxInstance {
     plan: SandboxPlan,
     pub(crate) limits: SilenceLimits,
-    /// The identities of the hidden and protected files. When a process outside replaces such a
-    /// file, as many programs do to write it, the kernel removes the mount over it.
+    /// The identities of the hidden and protected files. If a process outside replaces one of these
+    /// files, as many programs do to write it, the kernel removes the mount over it.
     guarded: Vec<Option<FileIdentity>>,
+    /// The process ID of the waiter.
     pid: u32,
     /// Dropping the link ends the sandbox.
     link: Mutex<Option<KeeperLink>>,
@@ -63,7 +65,7 @@ pub(crate) struct SandboxInstance {
     waiting: Mutex<VecDeque<WaitingShell>>,
     /// The proxy, for commands that may use the network only through it.
     proxy: Option<Proxy>,
-    /// Shells may wait for their command, because no other command can reach them.
+    /// Whether shells may wait for their command, because no other command can reach them.
     is_isolated: AtomicBool,
     scratch: Arc<ScratchFolder>,
 }
@@ -76,8 +78,8 @@ type FileIdentity = (u64, u64, Option<SystemTime>);
 struct KeeperLink {
     keeper: OwnedFd,
     waiter: OwnedFd,
-    /// No other instance uses the temporary files: the waiter removes them when no process is left,
-    /// as it does when our process dies.
+    /// Whether no other instance uses the temporary files. If so, the waiter removes them when no
+    /// process is left, as it does when our process dies.
     last: bool,
 }
 
@@ -112,7 +114,7 @@ impl SandboxInstance {
             .await
             .map_err(|error| failed("its keeper does not answer", &error))?;
         let Some((answer, files)) = answer else {
-            let silent = io::Error::other("its keeper ended without a word");
+            let silent = io::Error::other("its keeper exited without an answer");
             return Err(match plan.mechanism {
                 // Bubblewrap exits without an answer if it cannot work here.
                 Mechanism::Bubblewrap => failed(plan.mechanism.name(), &silent),
@@ -157,7 +159,7 @@ impl SandboxInstance {
             }
             None => None,
         };
-        let world = Self {
+        Ok(Self {
             plan,
             limits,
             guarded,
@@ -168,8 +170,7 @@ impl SandboxInstance {
             proxy,
             is_isolated: AtomicBool::new(false),
             scratch,
-        };
-        Ok(world)
+        })
     }
 
     /// Starts the one program of this sandbox, and waits until it was executed.
@@ -192,7 +193,7 @@ impl SandboxInstance {
             _ => {}
         }
         match timeout(PATIENCE, shell.receive_ready(self)).await {
-            Ok(Ok(standing)) if self.is_current() => Ok((shell, standing)),
+            Ok(Ok(guard)) if self.is_current() => Ok((shell, guard)),
             // A hidden or protected file was replaced in the meantime.
             Ok(Ok(_)) => Err(SandboxError::Shell(io::ErrorKind::BrokenPipe.into())),
             Ok(Err(GuardStartError::Confinement { step, error })) => {
@@ -213,8 +214,8 @@ impl SandboxInstance {
             return Ok(());
         }
         let mut shell = self.shell().map_err(SandboxError::Shell)?;
-        let standing = match timeout(PATIENCE, shell.receive_ready(self)).await {
-            Ok(Ok(standing)) => standing,
+        let guard = match timeout(PATIENCE, shell.receive_ready(self)).await {
+            Ok(Ok(guard)) => guard,
             Ok(Err(GuardStartError::Confinement { step, error })) => {
                 return Err(SandboxError::Unavailable { step, error });
             }
@@ -222,7 +223,7 @@ impl SandboxInstance {
             Err(_) => return Err(SandboxError::Shell(silence())),
         };
         if self.may_wait() {
-            shell.standing = Some(standing);
+            shell.standing = Some(guard);
             locked(&self.waiting).push_back(shell);
         }
         Ok(())
@@ -234,6 +235,8 @@ impl SandboxInstance {
         self.guarded == guarded(&self.plan.profile)
     }
 
+    /// Returns whether commands with this profile can run here: the profile is the same, its files are
+    /// unchanged, and all these sockets are hidden.
     pub(crate) fn matches(&self, profile: &SandboxProfile, sockets: &[PathBuf]) -> bool {
         // A socket that no longer exists may stay hidden.
         self.plan.profile == *profile
@@ -262,8 +265,8 @@ impl SandboxInstance {
     }
 
     /// Records whether commands here cannot reach waiting shells.
-    pub(crate) fn set_isolated(&self, apart: bool) {
-        self.is_isolated.store(apart, Ordering::Relaxed);
+    pub(crate) fn set_isolated(&self, isolated: bool) {
+        self.is_isolated.store(isolated, Ordering::Relaxed);
     }
 
     /// Lets the proxy serve one more listener: that of a command with its own network.
@@ -273,26 +276,29 @@ impl SandboxInstance {
     }
 
     /// Sends a command to a waiting shell, and prepares another shell.
-    pub(crate) async fn start(self: &Arc<Self>, line: &ShellCommand) -> io::Result<CommandHandle> {
-        if line.text.contains('\0') {
-            let text = "the command holds a NUL byte, which no command line can: take it out";
+    pub(crate) async fn start(
+        self: &Arc<Self>,
+        command: &ShellCommand,
+    ) -> io::Result<CommandHandle> {
+        if command.text.contains('\0') {
+            let text = "the command contains a NUL byte, which no command line can: remove it";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let order = GuardOrder::Run {
-            cwd: line.cwd.clone().into(),
-            sourced: line.sourced.clone().map(Into::into),
-            text: line.text.clone(),
-            judged: line.names.is_some(),
+            cwd: command.cwd.clone().into(),
+            sourced: command.sourced.clone().map(Into::into),
+            text: command.text.clone(),
+            judged: command.names.is_some(),
         };
-        let mut silent = 0;
-        let running = loop {
-            let waited = locked(&self.waiting).pop_front();
-            let fresh = waited.is_none();
-            let shell = match waited {
+        let mut retries = 0;
+        let handle = loop {
+            let waiting = locked(&self.waiting).pop_front();
+            let is_new = waiting.is_none();
+            let shell = match waiting {
                 Some(shell) => shell,
                 None => self.shell()?,
             };
-            let names = line.names.clone();
+            let names = command.names.clone();
             let starting = CommandHandle::start(Arc::clone(self), shell, &order, names);
             let started = match timeout(self.limits.start, starting).await {
                 Ok(started) => started,
@@ -300,36 +306,37 @@ impl SandboxInstance {
                 // must run it.
                 Err(_) => break Err(silence()),
             };
-            // Bubblewrap gives up if a socket that it must hide disappears during the setup.
-            // Nothing has run then.
-            if self.mechanism() == Mechanism::Bubblewrap && started.is_err() && silent < SILENT {
-                silent += 1;
-                tokio::time::sleep(PAUSE * silent).await;
+            // Bubblewrap exits if a socket that it must hide disappears during the setup. The command
+            // has not run then.
+            if self.mechanism() == Mechanism::Bubblewrap && started.is_err() && retries < SILENT {
+                retries += 1;
+                tokio::time::sleep(PAUSE * retries).await;
                 continue;
             }
-            // The waiting shell was killed before it received its command.
-            if started.is_ok() || fresh {
+            // A waiting shell may have been killed before it received its command. A new shell is tried
+            // then.
+            if started.is_ok() || is_new {
                 break started;
             }
         };
         let mut waiting = locked(&self.waiting);
-        let most = match self.may_wait() {
+        let max = match self.may_wait() {
             true => WAITING,
             false => 0,
         };
-        while waiting.len() < most {
+        while waiting.len() < max {
             match self.shell() {
                 Ok(shell) => waiting.push_back(shell),
                 Err(_) => break, // the next command will report the error
             }
         }
         drop(waiting);
-        running
+        handle
     }
 
-    /// Returns whether shells may wait for their command. Not if another command could reach them:
-    /// it would control the next command. Not with bubblewrap, either: it must see the files of the
-    /// time at which the command starts.
+    /// Returns whether shells may wait for their command. They may not if another command could reach
+    /// them: it would control the next command. They may not with bubblewrap either, which must see the
+    /// state of the files at the start of the command.
     fn may_wait(&self) -> bool {
         self.is_isolated.load(Ordering::Relaxed) && self.mechanism() != Mechanism::Bubblewrap
     }
@@ -339,7 +346,7 @@ impl SandboxInstance {
         let (ours, theirs) = BlockingStream::pair()?;
         ours.set_nonblocking(true)?;
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        // A large pipe gives large reads. If the user's limit for large pipes is reached, the pipe
+        // A large pipe allows large reads. If the user's limit for large pipes is reached, the pipe
         // stays small.
         let _ = fcntl_setpipe_size(&read, PIPE);
         let link = locked(&self.link);
@@ -396,10 +403,10 @@ fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
         .chain(writable)
         .chain(open)
         .flat_map(|path| [fs::symlink_metadata(path), fs::metadata(path)])
-        .map(|found| {
-            found
+        .map(|metadata| {
+            metadata
                 .ok()
-                .map(|found| (found.dev(), found.ino(), found.created().ok()))
+                .map(|file| (file.dev(), file.ino(), file.created().ok()))
         })
         .collect()
 }
@@ -457,12 +464,12 @@ async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)
 
 /// Like [`receive`], but blocks the thread.
 fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
-    let patience = Timespec {
+    let limit = Timespec {
         tv_sec: PATIENCE.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: 0,
     };
     let mut watched = [PollFd::new(channel, PollFlags::IN)];
-    while let Err(Errno::INTR) = poll(&mut watched, Some(&patience)) {}
+    while let Err(Errno::INTR) = poll(&mut watched, Some(&limit)) {}
     if watched[0].revents().is_empty() {
         return Err(io::ErrorKind::TimedOut.into());
     }
@@ -481,10 +488,10 @@ pub(crate) fn can_set_up(program: &Path, plan: &SandboxPlan) -> bool {
         return false;
     };
     drop(command); // it has the other end of the socket
-    let stood = guard_is_ready(&link.keeper);
+    let is_ready = guard_is_ready(&link.keeper);
     drop(link);
     let _ = child.wait();
-    stood.unwrap_or(false)
+    is_ready.unwrap_or(false)
 }
 
 /// Returns whether the keeper can fork a guard with a shell.
@@ -500,12 +507,13 @@ fn guard_is_ready(keeper: &OwnedFd) -> io::Result<bool> {
     protocol::send(keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
     drop(theirs);
     ours.set_read_timeout(Some(PATIENCE))?;
-    let news: Option<GuardEvent> = protocol::read(&mut ours)?;
-    Ok(matches!(news, Some(GuardEvent::Standing { .. })))
+    let event: Option<GuardEvent> = protocol::read(&mut ours)?;
+    Ok(matches!(event, Some(GuardEvent::Standing { .. })))
 }
 
+/// Returns the error for a keeper or guard that does not answer in time.
 fn silence() -> io::Error {
-    let text = "its sandbox does not answer; the next command gets another one";
+    let text = "its sandbox does not answer; the next command gets a new sandbox";
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 

@@ -1,30 +1,36 @@
-//! Confined processes: a command gets the part of the machine that its profile names, the kernel holds
-//! it to that, and when it is to end, all of it ends.
+//! Confined processes. A command can use only the files and the network that its profile allows; the
+//! kernel enforces this. When a command is ended, all its processes end.
 //!
-//! # Who starts whom
+//! # Process tree
 //! ```text
-//! our process ─ waiter ─ keeper ─┬─ guard ─ bash ─ what the command starts
+//! our process ─ waiter ─ keeper ─┬─ guard ─ bash ─ processes of the command
 //!                                ├─ guard ─ bash ─ …
 //!                                └─ guard ─ bash    (waits for the next command)
 //! ```
-//! The *waiter* stays outside, where no confined command can reach it. It ends what a killed keeper
-//! leaves behind, and when our process dies, it ends everything and removes the temporary files.
-//! The *keeper* sets a sandbox up once, with its own name spaces, mounts, filters, and stands in it. For
-//! each command it forks a *guard*, which starts a fresh shell and adopts every process that the command
-//! lets go of. A shell is started before it is needed, so that a command does not wait for one.
+//! - The *waiter* stays outside of the sandbox, where no confined command can reach it. If the keeper is
+//!   killed, the waiter ends the remaining processes. If our process dies, it ends all processes of the
+//!   sandbox and removes the temporary files.
+//! - The *keeper* sets up one sandbox (namespaces, mounts, system call filters) and runs inside it.
+//! - The *guard* is forked by the keeper for one command. It starts a new shell, and adopts every process
+//!   whose parent exits. Shells are started in advance, so that no command has to wait for one.
 //!
-//! **Invariant:** no process outlives its guard, no guard its keeper, no keeper our process, however
-//! any of them ends.
+//! The *mechanism* ([`Mechanism`]) is the technique that confines a sandbox: namespaces, bubblewrap, or
+//! only Landlock and seccomp.
+//!
+//! **Invariant:** no process outlives its guard, no guard its keeper, and no keeper our process,
+//! regardless of how any of them ends.
 //!
 //! # Layout
-//! - [`Sandbox`], [`CommandHandle`]: what is started and what runs; [`SandboxProfile`]: what it may touch
-//! - [`ConfinedProgram`], [`ConfinedProcess`]: programs that are confined for long, with open files of their own
-//! - [`CommandNetwork`]: what listens in the network that a command has for itself
-//! - [`guarded`]: programs that run beside ours, unconfined, and end with it
-//! - [`network`]: the proxy through which a command talks to those it may
-//! - [`probe`]: finds out by trying what holds here
+//! - [`Sandbox`]: starts commands; [`CommandHandle`]: a running command; [`SandboxProfile`]: the files and
+//!   the network that a command may use
+//! - [`ConfinedProgram`], [`ConfinedProcess`]: confined programs that run for long and get their own open
+//!   files
+//! - [`CommandNetwork`]: the separate network of a command, and connections to servers in it
+//! - [`guarded`]: programs that run unconfined and end with our process
+//! - [`network`]: the proxy through which commands reach the allowed hosts
+//! - [`probe`]: tests which guarantees the sandbox gives on this machine
 //! - [`child`]: the waiter, the keeper and the guard
-//! - `fork`, `memory`, `notify`: all unsafe code there is
+//! - `fork`, `memory`, `notify`: all unsafe code of this crate
 
 #![warn(missing_docs)]
 
@@ -77,5 +83,5 @@ pub use sandbox::{
 };
 pub use scratch_lease::ScratchLease;
 
-/// Where the proxy is for commands with [`SandboxNetwork::Proxy`]: on this port of their loopback interface.
+/// The port of the proxy on the loopback interface of commands with [`SandboxNetwork::Proxy`].
 pub const PROXY_PORT: u16 = 3128;

@@ -92,7 +92,7 @@ fn hand_the_processor_over(listener: &OwnedFd) {
 pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<NotifiedCall> {
     // SAFETY: the structure contains only numbers; the kernel requires them to be zero.
     let mut call: libc::seccomp_notif = unsafe { mem::zeroed() };
-    // SAFETY: the kernel fills a structure of its own type that lives until the call returns.
+    // SAFETY: the kernel fills a structure of the type that it expects, which lives until the call returns.
     let got = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),
@@ -143,7 +143,7 @@ pub(crate) fn answer(
         error,
         flags,
     };
-    // SAFETY: the kernel reads a structure of its own type that lives until the call returns.
+    // SAFETY: the kernel reads a structure of the type that it expects, which lives until the call returns.
     let got = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),
@@ -173,7 +173,7 @@ pub(crate) fn hand_over(
             0
         },
     };
-    // SAFETY: the kernel reads a structure of its own type that lives until the call returns.
+    // SAFETY: the kernel reads a structure of the type that it expects, which lives until the call returns.
     let got = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),

@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::protocol::{COVERED, COVERED_TO_THE_END, UNCOVERED};
 
-/// The size in bytes of a piece of output that is checked at once.
+/// The maximum size in bytes of a piece of output that is checked in one step.
 const PIECE: usize = 256 << 10;
 
 /// The standard output and standard error of a command: one pipe, in order.

@@ -42,17 +42,17 @@ pub struct ProbeReport {
 /// Tests every promise of the profiles `readonly` and `workspace` with real files, sockets and
 /// processes, in a new folder below `among`.
 pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, SandboxError> {
-    let ground = ProbeFixture::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
+    let fixture = ProbeFixture::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
     let mut findings = Vec::new();
     let mut mechanism = Mechanism::Namespaces;
     let readonly = SandboxProfile::ReadOnly(ReadOnlyProfile {
-        hidden: vec![ground.secret()],
+        hidden: vec![fixture.secret()],
         closed: ClosedDirectories::default(),
     });
     let workspace = SandboxProfile::Workspace(WorkspaceProfile {
-        writable: vec![ground.inside()],
-        protected: vec![ground.control()],
-        hidden: vec![ground.secret()],
+        writable: vec![fixture.inside()],
+        protected: vec![fixture.control()],
+        hidden: vec![fixture.secret()],
         guarded: Some(GuardedNames {
             last: BTreeSet::from([NEW_CONTROL.to_owned()]),
             ..GuardedNames::default()
@@ -61,10 +61,10 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, Sandb
         network: SandboxNetwork::None,
     });
     for profile in [readonly, workspace] {
-        let (way, said) = ground.attempt(sandbox, &profile).await?;
-        mechanism = mechanism.max(way);
-        findings.extend(ground.look(&profile, &said));
-        ground.restore().map_err(SandboxError::Scratch)?;
+        let (used, output) = fixture.attempt(sandbox, &profile).await?;
+        mechanism = mechanism.max(used);
+        findings.extend(fixture.look(&profile, &output));
+        fixture.restore().map_err(SandboxError::Scratch)?;
     }
     Ok(ProbeReport {
         mechanism,
@@ -85,7 +85,7 @@ struct ProbeFixture {
 const NEW_CONTROL: &str = "new-control";
 
 const OLD: &str = "old";
-const SECRET: &str = "what no one may read";
+const SECRET: &str = "a text that no command may read";
 const MODE: u32 = 0o640;
 
 impl ProbeFixture {
@@ -103,16 +103,16 @@ impl ProbeFixture {
             .spawn()?;
         // Created last, so that no folder is left if one of the others fails.
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let ground = Self {
+        let fixture = Self {
             folder,
             listener,
             datagrams,
             bystander,
         };
-        fs::create_dir(ground.inside())?;
-        fs::write(ground.secret(), SECRET)?;
-        ground.restore()?;
-        Ok(ground)
+        fs::create_dir(fixture.inside())?;
+        fs::write(fixture.secret(), SECRET)?;
+        fixture.restore()?;
+        Ok(fixture)
     }
 
     fn inside(&self) -> PathBuf {
@@ -131,6 +131,7 @@ impl ProbeFixture {
         self.inside().join("control")
     }
 
+    /// Writes the files that commands may have changed again.
     fn restore(&self) -> io::Result<()> {
         for file in [self.outside(), self.control()] {
             fs::write(&file, OLD)?;
@@ -156,26 +157,27 @@ impl ProbeFixture {
              kill -9 {}; true",
             self.bystander.id(),
         );
-        let line = ShellCommand {
+        let command = ShellCommand {
             text,
             cwd: self.inside(),
             sourced: None,
             names: None,
         };
-        let mut running = sandbox.start(profile, line).await?;
-        let mut said = Vec::new();
-        running
+        let mut handle = sandbox.start(profile, command).await?;
+        let mut output = Vec::new();
+        handle
             .output
-            .read_to_end(&mut said)
+            .read_to_end(&mut output)
             .await
             .map_err(failed)?;
-        running.gone().await;
-        let said = String::from_utf8_lossy(&said).into_owned();
-        Ok((running.mechanism(), said))
+        handle.gone().await;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        Ok((handle.mechanism(), output))
     }
 
-    fn look(&self, profile: &SandboxProfile, said: &str) -> Vec<ProbeFinding> {
-        let old = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text == OLD);
+    /// Checks which actions of the command succeeded.
+    fn look(&self, profile: &SandboxProfile, output: &str) -> Vec<ProbeFinding> {
+        let is_unchanged = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text == OLD);
         let mode = fs::metadata(self.outside()).map(|found| found.permissions().mode() & 0o777);
         let made = self.inside().join("made");
         let may_write = matches!(profile, SandboxProfile::Workspace(_));
@@ -192,17 +194,23 @@ impl ProbeFixture {
             ),
         };
         let mut findings = vec![
-            ("files outside cannot be written", old(&self.outside())),
+            (
+                "files outside cannot be written",
+                is_unchanged(&self.outside()),
+            ),
             (
                 "modes of files outside cannot be changed",
                 mode.is_ok_and(|mode| mode == MODE),
             ),
-            ("control files cannot be written", old(&self.control())),
+            (
+                "control files cannot be written",
+                is_unchanged(&self.control()),
+            ),
             (
                 "control files cannot be made",
                 fs::remove_file(self.inside().join(NEW_CONTROL)).is_err(),
             ),
-            ("hidden files cannot be read", !said.contains(SECRET)),
+            ("hidden files cannot be read", !output.contains(SECRET)),
             (tcp, self.listener.accept().is_err()),
             (udp, self.datagrams.recv(&mut [0; 8]).is_err()),
             (

@@ -23,19 +23,19 @@ pub enum SandboxProfile {
 pub struct ReadOnlyProfile {
     /// Files and directories that must not be read; absolute paths.
     pub hidden: Vec<PathBuf>,
-    /// Directories of which only selected paths are visible.
+    /// Directories where only selected paths are visible.
     pub closed: ClosedDirectories,
 }
 
-/// Directories of which a command sees only selected paths. All paths are absolute; missing ones
+/// Directories where a command sees only selected paths. All paths are absolute; missing ones
 /// are skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedDirectories {
     /// The directories that look empty, except for the open paths. Symlinks in these paths must be
     /// resolved already.
     pub directories: Vec<PathBuf>,
-    /// Paths that stay visible under this name, with everything below. The target of a symlink is
-    /// visible in its place. Writable paths are open, too.
+    /// Paths that stay visible under this name, with everything below. A symlink is replaced by its
+    /// target. Writable paths are open, too.
     pub open: Vec<PathBuf>,
 }
 
@@ -49,10 +49,10 @@ pub struct WorkspaceProfile {
     /// Paths that must not be read.
     pub hidden: Vec<PathBuf>,
     /// Names below a writable path that the command may use only if the
-    /// [`NamePolicy`](crate::NamePolicy) of its line permits it. With `None`, it creates and changes
+    /// command's [`NamePolicy`](crate::NamePolicy) permits it. With `None`, it creates and changes
     /// files there freely.
     pub guarded: Option<GuardedNames>,
-    /// Directories of which only selected paths are visible.
+    /// Directories where only selected paths are visible.
     pub closed: ClosedDirectories,
     /// The hosts that the command may connect to.
     pub network: SandboxNetwork,
@@ -60,17 +60,17 @@ pub struct WorkspaceProfile {
 
 impl WorkspaceProfile {
     /// Splits the protected paths into those that always stay unchanged, and those that may be
-    /// replaced with permission, if `judges` is set.
-    pub(crate) fn kept_and_judged(&self, judges: bool) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        let judged = |path: &PathBuf| {
-            judges
+    /// replaced with permission. The second list is empty unless `is_mediated`.
+    pub(crate) fn kept_and_judged(&self, is_mediated: bool) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let is_replaceable = |path: &PathBuf| {
+            is_mediated
                 && self
                     .guarded
                     .as_ref()
                     .is_some_and(|names| names.judged.contains(path))
         };
-        let (judged, kept) = self.protected.iter().cloned().partition(judged);
-        (kept, judged)
+        let (replaceable, immutable) = self.protected.iter().cloned().partition(is_replaceable);
+        (immutable, replaceable)
     }
 }
 

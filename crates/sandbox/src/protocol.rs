@@ -88,11 +88,12 @@ pub(crate) enum KeeperReply {
 /// The messages to the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum GuardOrder {
+    /// Runs a command in the shell.
     Run {
         cwd: Bytes,
         sourced: Option<Bytes>,
         text: String,
-        /// Our process answers questions about guarded names; otherwise none may be used.
+        /// Whether our process answers questions about guarded names. If not, none may be used.
         judged: bool,
     },
     /// Sent first to the guard of a program, after a byte with its open files.
@@ -102,14 +103,16 @@ pub(crate) enum GuardOrder {
         /// The whole environment.
         env: Vec<(Bytes, Bytes)>,
         cwd: Bytes,
-        /// The numbers at which the program finds the open files, in their order.
+        /// The numbers of the open files in the program, in the order of the files.
         numbers: Vec<i32>,
+        /// As in [`GuardOrder::Run`].
         judged: bool,
     },
     /// Interrupts only the program itself.
     Interrupt,
+    /// Asks all processes of the command to exit, and kills them after a grace period.
     Kill {
-        /// The time in which it may exit on its own.
+        /// The grace period: the time before it is killed, in milliseconds.
         grace_ms: u64,
     },
     /// The answer to [`GuardEvent::Asks`].
@@ -126,9 +129,9 @@ pub(crate) enum GuardEvent {
     /// The guard is ready. Attached are a pidfd of the guard, the fences, the link on which it
     /// creates sockets, and, if it has its own network with a proxy, a listening socket.
     Standing {
-        /// No command can reach waiting shells or other commands.
+        /// Whether commands cannot reach waiting shells or other commands.
         apart: bool,
-        /// The command creates and changes files only through its guard.
+        /// Whether the command creates and changes files only through its guard.
         mediated: bool,
         /// The number of fences. If files are hidden from the command, its output may be used only
         /// after the guard has confirmed on a fence that they were not readable; each pipe has a
@@ -156,7 +159,7 @@ pub(crate) enum GuardEvent {
         signal: Option<i32>,
         cwd: Option<Bytes>,
         left: u32,
-        /// The hidden file that became readable, because of which the command was ended.
+        /// The hidden file that became readable. The command was ended because of it.
         uncovered: Option<Bytes>,
         /// The writes that were refused, each with whether programs often work without it.
         refused: Vec<(Bytes, bool)>,

@@ -1,4 +1,9 @@
-//! The sandboxes of a session: finds or sets up the one that a command needs.
+//! The sandboxes of a session. [`Sandbox::start`] finds the sandbox that a command needs, or sets it
+//! up, and starts the command in it.
+//!
+//! There is one [`SandboxInstance`] per kind of profile for all shell commands, and one per confined
+//! program. To set up an instance, [`SandboxInner::set_up_strongest`] tries the mechanisms from the
+//! strictest to the weakest.
 
 use std::{
     ffi::OsString,
@@ -25,39 +30,39 @@ use crate::{
     waiting_shell::{ReadyGuard, WaitingShell},
 };
 
-/// The settings for a session's commands.
+/// The settings for all sandboxes of a session.
 #[derive(Clone)]
 pub struct SandboxSetup {
-    /// The program that becomes the keeper of a sandbox. Its `main` must begin with
+    /// The executable that is started as the keeper of a sandbox. Its `main` must begin with
     /// [`child::run_if_asked`](crate::child::run_if_asked).
     pub program: PathBuf,
     /// The absolute path of the shell, which must be bash.
     pub shell: PathBuf,
-    /// The whole environment of commands in a profile. In a sandbox, `TMPDIR` is added.
+    /// Returns the whole environment of a command. In a sandbox, `TMPDIR` is added.
     pub environment: ProfileEnvironment,
-    /// The folder for temporary files. It belongs to this session, is created when needed, and is
-    /// removed at the end.
+    /// The folder for temporary files of this session. It is created when needed and removed at the
+    /// end.
     pub scratch: PathBuf,
-    /// A file that every shell reads before its command: the user's functions and aliases.
+    /// A file with the user's shell functions and aliases. Every shell sources it before its command.
     pub snapshot: Option<PathBuf>,
-    /// Decides about connections for [`SandboxNetwork::Proxy`](crate::SandboxNetwork::Proxy). With `None`, all
-    /// are refused.
+    /// Decides which connections the proxy of [`SandboxNetwork::Proxy`](crate::SandboxNetwork::Proxy)
+    /// allows. With `None`, the proxy refuses all connections.
     pub gate: Option<Arc<dyn NetworkGate>>,
-    /// The best mechanism that may be used; better ones are not tried. For tests, and for users who
-    /// know that a mechanism does not work for them.
+    /// The strictest mechanism to try; stricter ones are skipped. For tests, and for users who know
+    /// that a mechanism does not work on their machine.
     pub best: Mechanism,
-    /// The most that one command may use.
+    /// The resource limits of each command.
     pub resources: ResourceLimits,
 }
 
-/// The time limits for keepers and guards. Their work takes milliseconds: a process that needs
-/// longer was stopped.
+/// The timeouts for keepers and guards. Their own work takes milliseconds. If one takes longer, it was
+/// probably stopped, for example by a SIGSTOP of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SilenceLimits {
-    /// The time after which a command that has not started is given up.
+    /// The timeout for starting a command.
     pub start: Duration,
-    /// The time, after its grace, in which a guard must end its command. Then the guard is killed
-    /// with it.
+    /// The timeout for ending a command, counted from the end of its grace period. After it, our
+    /// process kills the guard together with the command.
     pub end: Duration,
 }
 
@@ -70,12 +75,12 @@ impl Default for SilenceLimits {
     }
 }
 
-/// The number of failures after which bubblewrap is considered unusable, and the first pause
-/// between attempts.
+/// The maximum number of retries when a setup fails because files or sockets changed while it ran.
 pub(crate) const SILENT: u32 = 5;
+/// The pause before the first retry. The pause before retry number `n` is `n` times as long.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
-/// The usual paths of bash.
+/// The paths where distributions install bash.
 const SHELLS: [&str; 4] = [
     "/bin/bash",
     "/usr/bin/bash",
@@ -83,8 +88,8 @@ const SHELLS: [&str; 4] = [
     "/run/current-system/sw/bin/bash",
 ];
 
-/// Returns the system's bash. Does not search `PATH`, which may contain a directory of the
-/// workspace.
+/// Returns the path of the system's bash, if it is installed. Does not search `PATH`, which may
+/// contain a directory of the workspace.
 pub fn system_shell() -> Option<PathBuf> {
     SHELLS
         .map(PathBuf::from)
@@ -92,23 +97,24 @@ pub fn system_shell() -> Option<PathBuf> {
         .find(|shell| shell.is_file())
 }
 
-/// Returns the whole environment of commands in a profile.
+/// A function that returns the whole environment of commands in a profile, as `(name, value)` pairs.
 pub type ProfileEnvironment =
     Arc<dyn Fn(&SandboxProfile) -> Vec<(OsString, OsString)> + Send + Sync>;
 
-/// The mechanisms that confine commands, from the best one down.
+/// The mechanisms that confine commands, from the strictest to the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mechanism {
     /// Our own namespaces, with Landlock and a system call filter.
     Namespaces,
-    /// Like [`Namespaces`](Self::Namespaces), but through bubblewrap, if only bubblewrap may create
-    /// namespaces. A symlink to a control file can be replaced, and root may change modes and times
-    /// of the six device files.
+    /// Like [`Namespaces`](Self::Namespaces), but bubblewrap creates the namespaces. For systems that
+    /// allow only bubblewrap to do so. Two gaps: a command can replace a symlink to a control file,
+    /// and root can change modes and times of the six device files.
     Bubblewrap,
-    /// Only Landlock and the system call filter. Commands can still change modes, owners and times
-    /// of files, connect to sockets of other programs, see their command lines, and lower their
-    /// priority. They can read hidden files in the working directories and through other names, and
-    /// remove control files. Root can read disks.
+    /// Only Landlock and the system call filter. Commands can still:
+    /// - change modes, owners and times of files, and remove control files
+    /// - read hidden files in the working directories, and others through their other names
+    /// - connect to sockets of other programs, see their command lines, and lower their priority
+    /// - as root, read disks
     Reduced,
     /// No confinement.
     None,
@@ -125,41 +131,43 @@ impl Mechanism {
         }
     }
 
-    /// Returns the guarantees that the mechanism does not give, as text; empty if it gives all.
+    /// Returns what commands can still do because the mechanism lacks guarantees, as text for users.
+    /// Empty if it gives all guarantees.
     pub fn holes(self) -> &'static [&'static str] {
         match self {
             Self::Namespaces | Self::Bubblewrap => &[],
             Self::Reduced => &[
-                "modes, owners and times of any file of yours can be changed",
-                "hidden files in the working directories can be read, others by other names they have",
+                "modes, owners and times of all your files can be changed",
+                "hidden files in the working directories can be read, and others through their other names",
                 "files that control other programs can be removed from the working directories",
                 "sockets of other programs can be reached",
                 "other processes can be seen and slowed down",
             ],
             Self::None => &[
-                "any file of yours can be read and changed",
-                "any host can be reached",
-                "other processes of yours can be ended",
+                "all your files can be read and changed",
+                "every host can be reached",
+                "your other processes can be ended",
             ],
         }
     }
 
     /// Returns a warning for the user, on one line; `None` if the mechanism gives all guarantees.
     pub fn warning(self) -> Option<String> {
-        let what = match self {
+        let summary = match self {
             Self::Namespaces | Self::Bubblewrap => return None,
             Self::Reduced => "commands are confined only in part here, by Landlock and seccomp",
             Self::None => {
-                "commands are not confined here at all, so that even those that only read are asked \
-                 about"
+                "commands are not confined here at all, so haft asks you even about read-only \
+                 ones"
             }
         };
         let holes = self.holes().join("; ");
         Some(format!(
-            "{what}. What does not hold: {holes}. `haft doctor` says why"
+            "{summary}. Risks: {holes}. Run `haft doctor` for the reason"
         ))
     }
 
+    /// Returns the mechanism to try if this one does not work.
     fn next(self) -> Option<Self> {
         match self {
             Self::Namespaces => Some(Self::Bubblewrap),
@@ -177,68 +185,74 @@ pub struct ShellCommand {
     pub text: String,
     /// The working directory; absolute.
     pub cwd: PathBuf,
-    /// A file to source first, in the same shell.
+    /// A file that the shell sources before it runs the text.
     pub sourced: Option<PathBuf>,
-    /// Decides about the profile's guarded names; without it, none may be used. It is called only
-    /// while the caller waits for the command to end ([`CommandHandle::exited`], [`CommandHandle::gone`]). A
-    /// caller that waits only for the output therefore blocks the command.
+    /// Decides which guarded names of the profile the command may use. With `None`, it may use none.
+    /// The policy is called only while the caller awaits [`CommandHandle::exited`] or
+    /// [`CommandHandle::gone`]. A caller that waits only for the output therefore blocks the command.
     pub names: Option<NamePolicy>,
 }
 
-/// Starts a session's commands. Cheap to clone. The first command starts the first process. When
-/// the last clone is dropped or our process ends, everything that was started ends.
+/// Starts the commands of a session. Cheap to clone. No process is started before the first command.
+/// Dropping the last clone ends all processes of the session, and so does the end of our process.
 #[derive(Clone)]
 pub struct Sandbox(Arc<SandboxInner>);
 
 struct SandboxInner {
     setup: SandboxSetup,
     limits: SilenceLimits,
-    /// Declared before `worlds` so that it is dropped first, and the last instance knows that it is
-    /// the last holder.
+    /// Declared before the instances so that it is dropped first: the last instance to be dropped
+    /// holds the last reference, and has the folder removed.
     scratch: Arc<ScratchFolder>,
     worlds: Mutex<Instances>,
 }
 
-/// The purpose of a sandbox.
+/// The purpose of a sandbox instance.
 enum SandboxPurpose<'a> {
+    /// It runs all shell commands with this profile.
     Commands(&'a SandboxProfile),
+    /// It runs one confined program.
     Program(&'a ProgramPurpose<'a>),
 }
 
 /// A program to start, and the parameters of its sandbox.
 pub(crate) struct ProgramPurpose<'a> {
     pub(crate) profile: &'a SandboxProfile,
-    /// The program is not started if only a weaker mechanism than this one works.
+    /// The weakest mechanism to use. If none as strict works, the program is not started.
     pub(crate) weakest: Mechanism,
     pub(crate) scratch: Arc<ScratchFolder>,
     pub(crate) gate: Option<Arc<dyn NetworkGate>>,
+    /// The order that starts the program.
     pub(crate) order: GuardOrder,
+    /// The open files for the program.
     pub(crate) files: Vec<BorrowedFd<'a>>,
 }
 
+/// The instances that are set up, and the findings about this machine.
 #[derive(Default)]
 struct Instances {
+    /// The instances for shell commands; at most one per kind of profile.
     standing: Vec<Arc<SandboxInstance>>,
-    /// The instances of programs, which own them.
+    /// The instances of confined programs. Each is owned by the handle of its program.
     programs: Vec<Weak<SandboxInstance>>,
-    /// The errors of better mechanisms, in the order in which they were tried.
+    /// The mechanisms that failed, each with its error, in the order of the attempts.
     failures: Vec<(Mechanism, String)>,
-    /// The best mechanism that has not failed.
+    /// The strictest mechanism that has not failed; `None` as long as none has failed.
     best: Option<Mechanism>,
-    /// PID namespaces are not available.
+    /// Whether PID namespaces are unavailable.
     shared_processes: bool,
-    /// Guards cannot perform calls of commands: files that a command creates are checked
-    /// afterwards.
+    /// Whether guards cannot carry out file system calls for commands. The caller must then check
+    /// the files that a command created or changed.
     unmediated: bool,
 }
 
 impl Sandbox {
-    /// Creates the sandbox of a session without starting any process.
+    /// Creates the sandboxes of a session. Starts no process.
     pub fn new(setup: SandboxSetup) -> Self {
         Self::with_limits(setup, SilenceLimits::default())
     }
 
-    /// Like [`Sandbox::new`], but with these limits.
+    /// Like [`Sandbox::new`], but with these timeouts.
     pub fn with_limits(setup: SandboxSetup, limits: SilenceLimits) -> Self {
         Self(Arc::new(SandboxInner {
             scratch: Arc::new(ScratchFolder::new(setup.scratch.clone())),
@@ -248,145 +262,160 @@ impl Sandbox {
         }))
     }
 
-    /// Starts a command in the profile's sandbox, with the best mechanism that works here;
-    /// [`CommandHandle::mechanism`] returns it.
+    /// Starts a command in the sandbox of a profile, with the strictest mechanism that works here.
+    /// [`CommandHandle::mechanism`] returns that mechanism.
     pub async fn start(
         &self,
         profile: &SandboxProfile,
-        line: ShellCommand,
+        command: ShellCommand,
     ) -> Result<CommandHandle, SandboxError> {
-        self.start_no_weaker(profile, line, Mechanism::None).await
+        self.start_no_weaker(profile, command, Mechanism::None)
+            .await
     }
 
-    /// Like [`Sandbox::start`], but fails if only a weaker mechanism than `weakest` works: an
-    /// earlier result of [`Self::prepare`] may be outdated. A command of the profile `Full` is
-    /// always started.
+    /// Like [`Sandbox::start`], but fails with [`SandboxError::TooWeak`] if only a weaker mechanism
+    /// than `weakest` works. Use it after [`Self::prepare`], whose result may be outdated. A command
+    /// with the profile `Full` is always started.
     pub async fn start_no_weaker(
         &self,
         profile: &SandboxProfile,
-        line: ShellCommand,
+        command: ShellCommand,
         weakest: Mechanism,
     ) -> Result<CommandHandle, SandboxError> {
-        // A sandbox whose processes were killed from outside is replaced, at most twice.
+        // If the processes of an instance were killed from outside, another one is set up, at most
+        // twice.
         for _ in 0..2 {
-            let world = self.world_no_weaker(profile, weakest).await?;
-            match world.start(&line).await {
-                Ok(running) => return Ok(running),
+            let instance = self.world_no_weaker(profile, weakest).await?;
+            match instance.start(&command).await {
+                Ok(handle) => return Ok(handle),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    self.forget(&world).await;
+                    self.forget(&instance).await;
                     return Err(SandboxError::Shell(error));
                 }
                 Err(error) if !is_gone(&error) => return Err(SandboxError::Shell(error)),
                 Err(error) => {
-                    tracing::debug!(%error, profile = profile.name(), "a sandbox is gone");
-                    self.forget(&world).await;
+                    tracing::debug!(%error, profile = profile.name(), "a sandbox was ended from outside");
+                    self.forget(&instance).await;
                 }
             }
         }
-        let world = self.world_no_weaker(profile, weakest).await?;
-        world.start(&line).await.map_err(SandboxError::Shell)
+        let instance = self.world_no_weaker(profile, weakest).await?;
+        instance.start(&command).await.map_err(SandboxError::Shell)
     }
 
+    /// Returns the instance for commands with this profile. Fails if its mechanism is weaker than
+    /// `weakest`, except for the profile `Full`.
     async fn world_no_weaker(
         &self,
         profile: &SandboxProfile,
         weakest: Mechanism,
     ) -> Result<Arc<SandboxInstance>, SandboxError> {
-        let world = self.instance(profile).await?;
-        let found = world.mechanism();
+        let instance = self.instance(profile).await?;
+        let found = instance.mechanism();
         if *profile != SandboxProfile::Full && found > weakest {
             return Err(SandboxError::TooWeak { found });
         }
-        Ok(world)
+        Ok(instance)
     }
 
-    /// Sets up a sandbox, so that the first command need not wait for it. Returns its mechanism.
+    /// Sets up the sandbox of a profile, so that the first command need not wait for that. Returns
+    /// its mechanism.
     pub async fn prepare(&self, profile: &SandboxProfile) -> Result<Mechanism, SandboxError> {
         Ok(self.instance(profile).await?.mechanism())
     }
 
-    /// Returns the mechanisms that did not work here, each with its error.
+    /// Returns the mechanisms that did not work here, each with its error, in the order of the
+    /// attempts.
     pub async fn failures(&self) -> Vec<(Mechanism, String)> {
         self.0.worlds.lock().await.failures.clone()
     }
 
-    /// Returns the recent decisions of the proxy, oldest first.
+    /// Returns the recent decisions of the proxies for shell commands. Those of each sandbox are in
+    /// order, oldest first.
     pub async fn network_log(&self) -> Vec<GateLogEntry> {
-        let worlds = self.0.worlds.lock().await;
-        let logs = worlds.standing.iter().map(|world| world.network_log());
+        let state = self.0.worlds.lock().await;
+        let logs = state.standing.iter().map(|instance| instance.network_log());
         logs.flatten().collect()
     }
 
-    /// Ends everything that still runs, and removes the temporary files.
+    /// Ends all processes of all sandboxes, and removes the temporary files.
     pub async fn close(&self) {
-        // The lock is kept until the end, so that no new sandbox starts whose temporary files are
-        // then removed.
-        let mut worlds = self.0.worlds.lock().await;
-        let programs = std::mem::take(&mut worlds.programs);
+        // Holds the lock until the end. Otherwise a sandbox that is set up in the meantime would lose
+        // its temporary files.
+        let mut state = self.0.worlds.lock().await;
+        let programs = std::mem::take(&mut state.programs);
         let programs = programs.iter().filter_map(Weak::upgrade);
-        for world in std::mem::take(&mut worlds.standing)
+        for instance in std::mem::take(&mut state.standing)
             .into_iter()
             .chain(programs)
         {
-            world.close().await;
+            instance.close().await;
         }
         scratch::remove(self.0.scratch.path());
     }
 
+    /// Returns the absolute path of the shell.
     pub(crate) fn shell(&self) -> &Path {
         &self.0.setup.shell
     }
 
+    /// Returns the instance for commands with this profile. Sets up a new one if the known instances
+    /// have other profiles, or if files or sockets have changed since.
     async fn instance(
         &self,
         profile: &SandboxProfile,
     ) -> Result<Arc<SandboxInstance>, SandboxError> {
-        let mut worlds = self.0.worlds.lock().await;
+        let mut state = self.0.worlds.lock().await;
         let sockets = sockets_to_hide(profile, &self.0.setup.scratch);
-        let fits = |world: &Arc<SandboxInstance>| world.matches(profile, &sockets);
-        if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
-            return Ok(Arc::clone(world));
+        let is_suitable = |instance: &Arc<SandboxInstance>| instance.matches(profile, &sockets);
+        if let Some(instance) = state.standing.iter().find(|known| is_suitable(known)) {
+            return Ok(Arc::clone(instance));
         }
-        // One sandbox for each kind of profile is enough. Running commands keep the old one alive.
-        worlds
+        // One instance per kind of profile is enough. Commands that still run in the old instance
+        // keep it alive.
+        state
             .standing
-            .retain(|world| world.profile().name() != profile.name());
+            .retain(|instance| instance.profile().name() != profile.name());
         let purpose = SandboxPurpose::Commands(profile);
-        let (world, _) = self
+        let (instance, _) = self
             .0
-            .set_up_strongest(&mut worlds, &purpose, sockets)
+            .set_up_strongest(&mut state, &purpose, sockets)
             .await?;
-        worlds.standing.push(Arc::clone(&world));
-        Ok(world)
+        state.standing.push(Arc::clone(&instance));
+        Ok(instance)
     }
 
-    /// Returns the whole environment of commands in a profile, without `TMPDIR`.
+    /// Returns the whole environment of commands in a profile, without the `TMPDIR` that the sandbox
+    /// adds.
     pub fn environment(&self, profile: &SandboxProfile) -> Vec<(OsString, OsString)> {
         (self.0.setup.environment)(profile)
     }
 
-    /// Sets up a sandbox for a program and starts the program in it.
+    /// Sets up a new instance for a confined program and starts the program in it.
     pub(crate) async fn start_program_in_own(
         &self,
         program: &ProgramPurpose<'_>,
     ) -> Result<(Arc<SandboxInstance>, WaitingShell, ReadyGuard), SandboxError> {
-        let mut worlds = self.0.worlds.lock().await;
+        let mut state = self.0.worlds.lock().await;
         let sockets = sockets_to_hide(program.profile, program.scratch.path());
         let purpose = SandboxPurpose::Program(program);
-        let (world, begun) = self
+        let (instance, started) = self
             .0
-            .set_up_strongest(&mut worlds, &purpose, sockets)
+            .set_up_strongest(&mut state, &purpose, sockets)
             .await?;
-        worlds.programs.retain(|world| world.strong_count() > 0);
-        worlds.programs.push(Arc::downgrade(&world));
-        let silent = || SandboxError::Program(io::ErrorKind::BrokenPipe.into());
-        let (shell, standing) = begun.ok_or_else(silent)?;
-        Ok((world, shell, standing))
+        state
+            .programs
+            .retain(|instance| instance.strong_count() > 0);
+        state.programs.push(Arc::downgrade(&instance));
+        let not_started = || SandboxError::Program(io::ErrorKind::BrokenPipe.into());
+        let (shell, guard) = started.ok_or_else(not_started)?;
+        Ok((instance, shell, guard))
     }
 
-    /// Returns the path of a folder for a program's temporary files, next to that of commands.
+    /// Returns a new path for the temporary files of a confined program: the session's scratch folder
+    /// with a number appended.
     pub(crate) fn new_scratch(&self) -> PathBuf {
-        // Sandboxes of a session share the first part of the name.
+        // Shared by all `Sandbox` values of this process, which may have the same scratch folder.
         static PROGRAMS: AtomicU32 = AtomicU32::new(1);
         let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
         let mut path = self.0.setup.scratch.clone().into_os_string();
@@ -394,17 +423,23 @@ impl Sandbox {
         path.into()
     }
 
-    async fn forget(&self, gone: &Arc<SandboxInstance>) {
-        let mut worlds = self.0.worlds.lock().await;
-        worlds.standing.retain(|world| !Arc::ptr_eq(world, gone));
+    /// Removes an instance that was ended from outside or does not answer. The next command with its
+    /// profile gets a new one.
+    async fn forget(&self, broken: &Arc<SandboxInstance>) {
+        let mut state = self.0.worlds.lock().await;
+        state
+            .standing
+            .retain(|instance| !Arc::ptr_eq(instance, broken));
     }
 }
 
 impl SandboxInner {
-    /// Tries the mechanisms from the best one down. A mechanism that failed is not tried again.
+    /// Sets up an instance with the strictest mechanism that works. Tries the mechanisms in order, and
+    /// records those that fail so that they are not tried again. For a confined program, also returns
+    /// its guard.
     async fn set_up_strongest(
         &self,
-        worlds: &mut Instances,
+        state: &mut Instances,
         purpose: &SandboxPurpose<'_>,
         mut sockets: Vec<PathBuf>,
     ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, ReadyGuard)>), SandboxError> {
@@ -412,8 +447,8 @@ impl SandboxInner {
             SandboxPurpose::Commands(profile) => (*profile, &self.scratch),
             SandboxPurpose::Program(program) => (program.profile, &program.scratch),
         };
-        let mut mechanism = worlds.best.unwrap_or(self.setup.best);
-        let mut silent = 0;
+        let mut mechanism = state.best.unwrap_or(self.setup.best);
+        let mut retries = 0;
         loop {
             if let SandboxPurpose::Program(program) = purpose
                 && *profile != SandboxProfile::Full
@@ -423,66 +458,69 @@ impl SandboxInner {
             }
             let mut plan = self.plan(profile, mechanism, sockets.clone(), scratch.path());
             plan.program = matches!(purpose, SandboxPurpose::Program(_));
-            plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
-            plan.mediates = !worlds.unmediated;
-            let failed = match self.raise_once(purpose, plan, Arc::clone(scratch)).await {
-                Ok(raised) => return Ok(raised),
-                Err(failed @ SandboxError::Unavailable { .. }) => failed,
-                // A path to show, hide or protect was moved during the setup by a process outside.
+            plan.own_processes = !state.shared_processes && mechanism < Mechanism::Reduced;
+            plan.mediates = !state.unmediated;
+            let failure = match self.raise_once(purpose, plan, Arc::clone(scratch)).await {
+                Ok(instance) => return Ok(instance),
+                Err(failure @ SandboxError::Unavailable { .. }) => failure,
+                // A process outside moved a path that the sandbox must show, hide or protect, while
+                // the sandbox was set up. The next attempt may succeed.
                 Err(SandboxError::Shell(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    if silent == SILENT {
+                    if retries == SILENT {
                         return Err(SandboxError::Shell(error));
                     }
-                    silent += 1;
-                    tokio::time::sleep(PAUSE * silent).await;
+                    retries += 1;
+                    tokio::time::sleep(PAUSE * retries).await;
                     continue;
                 }
-                // The failure does not show that the mechanism fails here, so it is no reason to
-                // confine less.
-                Err(failed) => return Err(failed),
+                // Other errors do not show that the mechanism fails here. A weaker mechanism must not
+                // be used because of them.
+                Err(failure) => return Err(failure),
             };
             if *profile == SandboxProfile::Full || mechanism == Mechanism::None {
-                return Err(failed);
+                return Err(failure);
             }
-            // Bubblewrap gives up if a socket that it must hide disappears during the setup. That
-            // is no reason to confine less, however often it happens: each time fewer sockets are
-            // left.
+            // Bubblewrap exits if a socket that it must hide disappears during the setup. A weaker
+            // mechanism must not be used because of that. This ends, because each time fewer sockets
+            // are left.
             if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() {
-                let known = sockets.len();
+                let before = sockets.len();
                 sockets.retain(|socket| socket.symlink_metadata().is_ok());
-                if sockets.len() < known || silent < SILENT {
-                    silent = SILENT.min(silent + 1);
-                    tokio::time::sleep(PAUSE * silent).await;
+                if sockets.len() < before || retries < SILENT {
+                    retries = SILENT.min(retries + 1);
+                    tokio::time::sleep(PAUSE * retries).await;
                     continue;
                 }
             }
-            tracing::warn!(mechanism = mechanism.name(), error = %failed, "commands cannot be confined this way");
-            let lists = mechanism == Mechanism::Namespaces && !worlds.shared_processes;
-            if lists && failed.to_string().contains(crate::child::PROCESSES) {
-                // Containers often forbid only this; the rest of the mechanism is still useful.
-                worlds.shared_processes = true;
-                worlds
+            tracing::warn!(mechanism = mechanism.name(), error = %failure, "a mechanism cannot confine commands here");
+            let has_pid_namespace = mechanism == Mechanism::Namespaces && !state.shared_processes;
+            if has_pid_namespace && failure.to_string().contains(crate::child::PROCESSES) {
+                // Containers often forbid only PID namespaces. The same mechanism without them is
+                // still stricter than the next one.
+                state.shared_processes = true;
+                state
                     .failures
-                    .push((mechanism, format!("no process space of its own: {failed}")));
+                    .push((mechanism, format!("no separate PID namespace: {failure}")));
                 continue;
             }
-            worlds.failures.push((mechanism, failed.to_string()));
-            if !worlds.unmediated && failed.to_string().contains(crate::child::MEDIATION) {
-                // An old kernel, or a container that itself uses seccomp notifications.
-                worlds.unmediated = true;
+            state.failures.push((mechanism, failure.to_string()));
+            if !state.unmediated && failure.to_string().contains(crate::child::MEDIATION) {
+                // The kernel is too old, or a container already uses seccomp notifications.
+                state.unmediated = true;
                 continue;
             }
             match mechanism.next() {
                 Some(next) => {
                     mechanism = next;
-                    worlds.best = Some(next);
+                    state.best = Some(next);
                 }
-                None => return Err(failed),
+                None => return Err(failure),
             }
         }
     }
 
-    /// Sets up a sandbox with its first shell or its program.
+    /// Tries once to set up an instance with this plan. For shell commands, also starts a first shell;
+    /// for a confined program, the program.
     async fn raise_once(
         &self,
         purpose: &SandboxPurpose<'_>,
@@ -491,22 +529,26 @@ impl SandboxInner {
     ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, ReadyGuard)>), SandboxError> {
         match purpose {
             SandboxPurpose::Commands(_) => {
-                let raised = SandboxInstance::set_up(&self.setup, self.limits, plan, scratch);
-                let world = raised.await?;
-                world.first_shell().await?;
-                Ok((Arc::new(world), None))
+                let instance = SandboxInstance::set_up(&self.setup, self.limits, plan, scratch);
+                let instance = instance.await?;
+                instance.first_shell().await?;
+                Ok((Arc::new(instance), None))
             }
             SandboxPurpose::Program(program) => {
                 let mut setup = self.setup.clone();
                 setup.gate = program.gate.clone().or(setup.gate);
-                let raised = SandboxInstance::set_up(&setup, self.limits, plan, scratch);
-                let world = raised.await?;
-                let begun = world.start_program(&program.order, &program.files).await?;
-                Ok((Arc::new(world), Some(begun)))
+                let instance = SandboxInstance::set_up(&setup, self.limits, plan, scratch);
+                let instance = instance.await?;
+                let started = instance
+                    .start_program(&program.order, &program.files)
+                    .await?;
+                Ok((Arc::new(instance), Some(started)))
             }
         }
     }
 
+    /// Returns the plan of an instance for shell commands. The caller sets the fields that depend on
+    /// the purpose and on earlier failures.
     fn plan(
         &self,
         profile: &SandboxProfile,
@@ -514,22 +556,22 @@ impl SandboxInner {
         sockets: Vec<PathBuf>,
         scratch: &Path,
     ) -> SandboxPlan {
-        let full = *profile == SandboxProfile::Full;
+        let is_full = *profile == SandboxProfile::Full;
         let mut env: Vec<_> = (self.setup.environment)(profile)
             .into_iter()
-            .filter(|(name, _)| full || name != "TMPDIR")
+            .filter(|(name, _)| is_full || name != "TMPDIR")
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        if !full {
+        if !is_full {
             let scratch = scratch.as_os_str().to_owned();
             env.push((OsString::from("TMPDIR").into(), scratch.into()));
         }
-        let there = match profile {
+        let writable = match profile {
             SandboxProfile::Workspace(workspace) => workspace.writable.iter(),
             SandboxProfile::ReadOnly(_) | SandboxProfile::Full => [].iter(),
         };
         SandboxPlan {
-            there: there.filter(|path| path.exists()).cloned().collect(),
+            there: writable.filter(|path| path.exists()).cloned().collect(),
             profile: profile.clone(),
             mechanism,
             own_processes: false,
@@ -545,20 +587,21 @@ impl SandboxInner {
     }
 }
 
-/// Returns the sockets of other programs to which commands of a profile could connect.
+/// Returns the sockets of other programs that must be hidden from commands with this profile. Sockets
+/// in writable directories stay visible.
 fn sockets_to_hide(profile: &SandboxProfile, scratch: &Path) -> Vec<PathBuf> {
     match profile {
-        // A command of this profile cannot create a socket at all, or is not confined.
+        // These commands cannot create sockets at all, or are not confined.
         SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Vec::new(),
         SandboxProfile::Workspace(workspace) => {
-            let mut open = workspace.writable.clone();
-            open.push(scratch.to_path_buf());
-            sockets::listening(&open)
+            let mut writable = workspace.writable.clone();
+            writable.push(scratch.to_path_buf());
+            sockets::listening(&writable)
         }
     }
 }
 
-/// Returns whether the error means that the sandbox, or the shell in it, was ended from outside.
+/// Returns whether the error means that the sandbox, or a shell in it, was ended from outside.
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

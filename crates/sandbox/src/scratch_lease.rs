@@ -154,8 +154,8 @@ fn remove_if_abandoned(path: &Path) {
     let is_ours = folder
         .metadata()
         .is_ok_and(|found| found.uid() == geteuid().as_raw() && found.mode() & 0o7777 == 0o700);
-    // The lock is held until the folder is removed: a process that wants to use the folder in the
-    // meantime notices it.
+    // Holds the lock until the folder is removed, so that a process that tries to use the folder in
+    // the meantime notices it.
     if is_ours
         && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         && is_at(&folder, path)

@@ -14,10 +14,11 @@ use crate::{
     network::ListenerGuard, process_tree, protocol::GuardEvent,
 };
 
-/// A shell that waits for its command.
+/// A shell that waits for its command. Confined programs have one as well, without a shell process.
 pub(crate) struct WaitingShell {
     pub(crate) guard: GuardLink,
     pub(crate) output: pipe::Receiver,
+    /// The guard, if it has already reported that it is ready.
     pub(crate) standing: Option<ReadyGuard>,
 }
 
@@ -25,6 +26,7 @@ pub(crate) struct WaitingShell {
 pub(crate) struct ReadyGuard {
     /// The pidfd of the guard.
     handle: OwnedFd,
+    /// Whether the command creates and changes files only through its guard.
     pub(crate) mediated: bool,
     /// The sockets on which the guard confirms that output may be used: one for each pipe, if files
     /// are hidden.
@@ -49,19 +51,23 @@ impl ReadyGuard {
 
 impl WaitingShell {
     /// Waits until the guard is ready and has its shell.
-    pub(crate) async fn wait_ready(&mut self, world: &SandboxInstance) -> io::Result<ReadyGuard> {
+    pub(crate) async fn wait_ready(
+        &mut self,
+        instance: &SandboxInstance,
+    ) -> io::Result<ReadyGuard> {
         match self.standing.take() {
-            Some(standing) => Ok(standing),
+            Some(guard) => Ok(guard),
             None => self
-                .receive_ready(world)
+                .receive_ready(instance)
                 .await
                 .map_err(GuardStartError::into),
         }
     }
 
+    /// Receives the guard's report that it is ready, or why it is not.
     pub(crate) async fn receive_ready(
         &mut self,
-        world: &SandboxInstance,
+        instance: &SandboxInstance,
     ) -> Result<ReadyGuard, GuardStartError> {
         match self.guard.next().await {
             Some(GuardEvent::Standing {
@@ -70,7 +76,7 @@ impl WaitingShell {
                 fences,
                 network,
             }) => {
-                world.set_isolated(apart);
+                instance.set_isolated(apart);
                 let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
                 let fences: io::Result<Vec<_>> = (0..fences)
                     .map(|_| stream(self.guard.file().ok_or(io::ErrorKind::NotFound)?))
@@ -80,7 +86,7 @@ impl WaitingShell {
                     Ok::<_, io::Error>(CommandNetwork::new(id, link))
                 });
                 let listener = self.guard.file().map(TcpListener::from);
-                let accepting = listener.map(|listener| world.accept_from(listener));
+                let accepting = listener.map(|listener| instance.accept_from(listener));
                 Ok(ReadyGuard {
                     handle: handle.map_err(|kind| GuardStartError::Shell(kind.into()))?,
                     mediated,
@@ -115,15 +121,15 @@ impl WaitingShell {
                 Err(GuardStartError::Confinement { step, error })
             }
             // Bubblewrap exits without a message if it cannot work here.
-            None if world.mechanism() == Mechanism::Bubblewrap => {
+            None if instance.mechanism() == Mechanism::Bubblewrap => {
                 Err(GuardStartError::Confinement {
-                    step: world.mechanism().name().to_owned(),
-                    error: "it ended without a word".to_owned(),
+                    step: instance.mechanism().name().to_owned(),
+                    error: "it exited without a message".to_owned(),
                 })
             }
             _ => Err(GuardStartError::Shell(io::Error::new(
                 io::ErrorKind::BrokenPipe,
-                "what was to confine it ended without a word",
+                "the process that confines it exited without a message",
             ))),
         }
     }
@@ -144,8 +150,8 @@ pub(crate) enum GuardStartError {
 }
 
 impl From<GuardStartError> for io::Error {
-    fn from(fallen: GuardStartError) -> Self {
-        match fallen {
+    fn from(error: GuardStartError) -> Self {
+        match error {
             // The mechanism worked before, so the paths must have changed in the meantime. The
             // error makes the caller try again.
             GuardStartError::Confinement { step, error } => {

@@ -48,14 +48,14 @@ pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
                 let paths = paths.iter();
                 paths.filter_map(|path| path.canonicalize().ok()).collect()
             };
-            let (kept, judged) = workspace.kept_and_judged(plan.is_mediated());
-            let (protected, judged) = (real(kept), real(judged));
-            let held: BTreeSet<_> = protected
+            let (immutable, replaceable) = workspace.kept_and_judged(plan.is_mediated());
+            let (protected, replaceable) = (real(immutable), real(replaceable));
+            let pinned: BTreeSet<_> = protected
                 .iter()
-                .chain(&judged)
+                .chain(&replaceable)
                 .flat_map(|path| mounts::above(path, &workspace.writable))
                 .collect();
-            for path in held {
+            for path in pinned {
                 let path = path.into_os_string();
                 add(&[&word("--bind"), &path, &path]);
             }

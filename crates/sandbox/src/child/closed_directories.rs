@@ -1,4 +1,4 @@
-//! Closed directories, of which a command sees only selected paths: an empty directory is mounted
+//! Closed directories: a command sees only selected paths in them. An empty directory is mounted
 //! over each, and the open paths are mounted into it again.
 
 use std::{
@@ -18,7 +18,7 @@ use rustix::{
 use super::mounts;
 use crate::{ClosedDirectories, SandboxProfile, protocol::SandboxPlan};
 
-/// A closed directory and the open paths in it, none of which is below another.
+/// A closed directory and the open paths in it. No open path is below another one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClosedDirectory {
     pub(super) directory: PathBuf,

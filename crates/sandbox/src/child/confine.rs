@@ -37,7 +37,7 @@ use crate::{Mechanism, SandboxNetwork, SandboxProfile, notify, protocol::Sandbox
 /// it knows.
 const RIGHTS: ABI = ABI::V6;
 
-/// The capabilities that root keeps: enough to work with files of other users, none that affects
+/// The capabilities that root retains: enough to work with files of other users, none that affects
 /// the machine.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
@@ -107,11 +107,11 @@ impl PreparedConfinement {
         }
         // The guard needs this capability to read the arguments of calls made by programs that are
         // not dumpable.
-        let held = match self.mediated {
+        let retained = match self.mediated {
             Some(_) => kept().union(CapabilitySet::SYS_PTRACE),
             None => kept(),
         };
-        capabilities(held)?;
+        capabilities(retained)?;
         Ok(EnforcedConfinement {
             apart: status == RulesetStatus::FullyEnforced,
             mediated: self.mediated.is_some() && status != RulesetStatus::NotEnforced,
@@ -148,9 +148,9 @@ fn is_browser(plan: &SandboxPlan) -> bool {
 /// The restrictions that the kernel enforces for a command.
 #[derive(Default)]
 pub(super) struct EnforcedConfinement {
-    /// The command cannot affect other commands, even if it sees their processes.
+    /// Whether the command cannot affect other commands, even if it sees their processes.
     pub(super) apart: bool,
-    /// The command creates and changes files only through its guard.
+    /// Whether the command creates and changes files only through its guard.
     pub(super) mediated: bool,
 }
 
@@ -172,13 +172,13 @@ fn limits() -> Result<(), SetupFailure> {
     };
     step("limits", || setrlimit(Resource::Core, none))?;
     // Root is exempt from this limit. A lower limit of the user stays.
-    let most = Rlimit {
+    let limit = Rlimit {
         current: Some(PROCESSES),
         maximum: Some(PROCESSES),
     };
     match getrlimit(Resource::Nproc).current {
         Some(fewer) if fewer <= PROCESSES => Ok(()),
-        _ => step("limits", || setrlimit(Resource::Nproc, most)),
+        _ => step("limits", || setrlimit(Resource::Nproc, limit)),
     }
 }
 
@@ -274,6 +274,7 @@ fn restrict(ruleset: &RulesetCreated) -> Result<RulesetStatus, SetupFailure> {
     Ok(status.ruleset)
 }
 
+/// Returns the capabilities that this process retains.
 fn kept() -> CapabilitySet {
     if geteuid().is_root() {
         KEPT
@@ -283,7 +284,7 @@ fn kept() -> CapabilitySet {
 }
 
 /// Drops capabilities. Must come last: the other restrictions need them.
-fn capabilities(held: CapabilitySet) -> Result<(), SetupFailure> {
+fn capabilities(retained: CapabilitySet) -> Result<(), SetupFailure> {
     step("capabilities", || {
         for capability in CapabilitySet::all().difference(kept()).iter() {
             match remove_capability_from_bounding_set(capability) {
@@ -293,13 +294,13 @@ fn capabilities(held: CapabilitySet) -> Result<(), SetupFailure> {
             }
         }
         let _ = clear_ambient_capability_set();
-        let had = rustix::thread::capabilities(None)?;
-        let kept = had.permitted.intersection(held);
+        let current = rustix::thread::capabilities(None)?;
+        let permitted = current.permitted.intersection(retained);
         set_capabilities(
             None,
             CapabilitySets {
-                effective: kept,
-                permitted: kept,
+                effective: permitted,
+                permitted,
                 inheritable: CapabilitySet::empty(),
             },
         )?;

@@ -75,7 +75,7 @@ const OF_THIS_MACHINE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_mo
 #[cfg(not(target_arch = "x86_64"))]
 const OF_THIS_MACHINE: &[i64] = &[];
 
-/// The flags with which `clone` creates a process in a new namespace.
+/// The flags that make `clone` create a process in a new namespace.
 const SPACES: [i32; 8] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -90,8 +90,8 @@ const SPACES: [i32; 8] = [
 /// The terminal requests that type into the input of another program.
 const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
-/// Requests with which file systems create directories that have names and contents: btrfs
-/// (subvolume and snapshot, each in two forms), bcachefs.
+/// The ioctl requests that create directories with names and contents: btrfs (subvolume and
+/// snapshot, each in two forms), bcachefs.
 const NAMING_REQUESTS: [u64; 5] = [
     0x5000_940e,
     0x5000_9418,

@@ -65,23 +65,23 @@ pub(super) struct GuardParams<'a> {
     pub(super) listener: Option<TcpListener>,
 }
 
-/// Guards one command until none of its processes is left. Returns a non-zero exit code if some may
-/// be left.
-pub(super) fn run(charge: GuardParams<'_>) -> i32 {
-    let plan = charge.plan;
-    let told = charge.socket.try_clone();
-    match Guard::new(charge) {
+/// Guards one command until all its processes have ended. Returns a non-zero exit code if some may
+/// still run.
+pub(super) fn run(params: GuardParams<'_>) -> i32 {
+    let plan = params.plan;
+    let error_socket = params.socket.try_clone();
+    match Guard::new(params) {
         Ok(mut guard) => {
             if !matches!(guard.watch(plan), Ok(WatchEnd::Gone)) {
                 guard.kill();
             }
-            let nothing_left = guard.reap();
+            let all_ended = guard.reap();
             guard.release_remaining_output();
             let _ = protocol::write(&mut guard.socket, &GuardEvent::Gone);
-            i32::from(!nothing_left)
+            i32::from(!all_ended)
         }
         Err(failed) => {
-            if let Ok(socket) = told {
+            if let Ok(socket) = error_socket {
                 refuse(socket, failed);
             }
             1
@@ -99,6 +99,7 @@ pub(super) fn refuse(socket: OwnedFd, failed: SetupFailure) {
     let _ = protocol::write(&mut UnixStream::from(socket), &failed);
 }
 
+/// The guard of one command.
 struct Guard<'a> {
     socket: UnixStream,
     keeper: Option<OwnedFd>,
@@ -110,26 +111,29 @@ struct Guard<'a> {
     fences: Vec<UnixStream>,
     /// The link on which our process requests sockets in the command's network.
     sockets: Option<GuardSockets>,
-    /// A hidden file that became readable, because of which the command is ended.
+    /// The hidden file that became readable. The command is ended because of it.
     uncovered: Option<PathBuf>,
-    /// The writes that the command was refused; set when no more calls can come.
+    /// The refused writes of the command. Set when no further call can arrive.
     refused: Vec<RefusedWrite>,
     shell: GuardedShell,
     /// The pipe that the command writes to, until only the command needs it.
     output: Option<OwnedFd>,
     /// The file with the command that the shell is to run.
     request: File,
+    /// Our process has sent the command, or the guard runs a program.
     ordered: bool,
     /// The guard runs a program instead of a shell command. The program has its arguments from the
     /// start.
     program: bool,
     /// Our process answers questions about guarded names.
     asks: bool,
+    /// The number of shells that were replaced.
     replaced: u32,
     /// The exit status of the shell.
     status: Option<WaitStatus>,
     /// The end of the shell was reported.
     ended: bool,
+    /// The end of the grace period, if the command is being ended.
     deadline: Option<Instant>,
     /// Measures the resources that the command uses.
     usage: UsageMonitor,
@@ -146,7 +150,7 @@ enum WatchEnd {
 }
 
 impl<'a> Guard<'a> {
-    fn new(charge: GuardParams<'a>) -> Result<Self, SetupFailure> {
+    fn new(params: GuardParams<'a>) -> Result<Self, SetupFailure> {
         let GuardParams {
             plan,
             confinement,
@@ -154,7 +158,7 @@ impl<'a> Guard<'a> {
             output,
             keeper,
             listener,
-        } = charge;
+        } = params;
         step("a session", setsid)?;
         step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
         let own = plan.own_processes && confinement.is_some();
@@ -171,7 +175,7 @@ impl<'a> Guard<'a> {
             Some(_) => HiddenFileCover::of(plan)?,
             None => None,
         };
-        let held = match confinement {
+        let enforced = match confinement {
             Some(confinement) => confinement.guard()?,
             None => EnforcedConfinement::default(),
         };
@@ -185,7 +189,7 @@ impl<'a> Guard<'a> {
             let shell = GuardedShell::start(plan, confinement, snapshot, &request, &output)?;
             (shell, false)
         };
-        let itself = step("", || pidfd_open(getpid(), PidfdFlags::empty()))?;
+        let own_handle = step("", || pidfd_open(getpid(), PidfdFlags::empty()))?;
         let fences = match (&cover, plan.program) {
             (None, _) => 0,
             (Some(_), false) => 1,
@@ -195,21 +199,21 @@ impl<'a> Guard<'a> {
             Some((sockets, network, link)) => (Some(sockets), Some(network), Some(link)),
             None => (None, None, None),
         };
-        let standing = GuardEvent::Standing {
-            apart: own || held.apart,
-            mediated: held.mediated,
+        let ready = GuardEvent::Standing {
+            apart: own || enforced.apart,
+            mediated: enforced.mediated,
             fences,
             network,
         };
         let pairs: Result<Vec<_>, SetupFailure> =
             (0..fences).map(|_| step("", UnixStream::pair)).collect();
         let (fences, theirs): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
-        let mut files = vec![itself.as_fd()];
+        let mut files = vec![own_handle.as_fd()];
         files.extend(theirs.iter().map(AsFd::as_fd));
         files.extend(link.iter().map(AsFd::as_fd));
         files.extend(listener.iter().map(AsFd::as_fd));
         step("", || {
-            protocol::send(&socket, &protocol::frame(&standing)?, &files)
+            protocol::send(&socket, &protocol::frame(&ready)?, &files)
         })?;
         let mut usage = UsageMonitor::new(plan.resources);
         if plan.program {
@@ -240,11 +244,11 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// Watches the command until none of its processes is left or it is no longer needed.
+    /// Watches the command until all its processes have ended or it is no longer needed.
     fn watch(&mut self, plan: &SandboxPlan) -> io::Result<WatchEnd> {
-        let mut look = LOOK_FIRST;
+        let mut interval = LOOK_FIRST;
         loop {
-            let mut pause = self.ended.then_some(look);
+            let mut pause = self.ended.then_some(interval);
             if let Some(deadline) = self.deadline {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
@@ -266,50 +270,50 @@ impl<'a> Guard<'a> {
                 pause = Some(pause.map_or(left, |pause| pause.min(left)));
             }
             let GuardWake {
-                heard,
-                keeper_gone,
+                heard: has_order,
+                keeper_gone: keeper_ended,
                 shell_ended,
-                told,
-                called,
+                told: has_report,
+                called: has_call,
                 no_more_calls,
-                changed,
-                asked,
-                wants_socket,
+                changed: cover_changed,
+                asked: ready_fences,
+                wants_socket: socket_requested,
             } = self.wait(pause)?;
-            if keeper_gone {
+            if keeper_ended {
                 return Ok(WatchEnd::Unwanted);
             }
-            if changed && self.is_uncovered(HiddenFileCover::uncovered_by_change)? {
+            if cover_changed && self.is_uncovered(HiddenFileCover::uncovered_by_change)? {
                 // No command runs yet: the caller uses another sandbox.
-                if !self.ordered && !heard {
+                if !self.ordered && !has_order {
                     return Ok(WatchEnd::Unwanted);
                 }
                 self.kill();
                 continue;
             }
-            if !asked.is_empty() && !self.release_output(&asked)? {
+            if !ready_fences.is_empty() && !self.release_output(&ready_fences)? {
                 self.kill();
                 continue;
             }
-            if wants_socket
+            if socket_requested
                 && let Some(sockets) = &mut self.sockets
                 && !sockets.make_socket()
             {
                 self.sockets = None;
             }
-            if called {
+            if has_call {
                 self.mediate()?;
             }
             if no_more_calls && let Some(mediator) = self.shell.mediator.take() {
                 self.refused = mediator.refused();
             }
-            if told {
+            if has_report {
                 self.shell.read_report();
             }
             if shell_ended && !self.ended && !self.replace(plan)? {
                 self.end()?;
             }
-            if heard {
+            if has_order {
                 match protocol::read(&mut self.socket)? {
                     None => return Ok(WatchEnd::Unwanted),
                     Some(GuardOrder::Run {
@@ -350,7 +354,7 @@ impl<'a> Guard<'a> {
                 if self.reap() {
                     return Ok(WatchEnd::Gone);
                 }
-                look = (look * 2).min(LOOK_AT_MOST);
+                interval = (interval * 2).min(LOOK_AT_MOST);
             }
         }
     }
@@ -359,12 +363,12 @@ impl<'a> Guard<'a> {
     /// released.
     fn is_uncovered(
         &mut self,
-        look: impl FnOnce(&mut HiddenFileCover) -> io::Result<Option<PathBuf>>,
+        check: impl FnOnce(&mut HiddenFileCover) -> io::Result<Option<PathBuf>>,
     ) -> io::Result<bool> {
         if self.uncovered.is_none()
             && let Some(cover) = &mut self.cover
         {
-            self.uncovered = look(cover)?;
+            self.uncovered = check(cover)?;
             if self.uncovered.is_some() {
                 for fence in &mut self.fences {
                     let _ = fence.write_all(&[protocol::UNCOVERED]);
@@ -374,15 +378,15 @@ impl<'a> Guard<'a> {
         Ok(self.uncovered.is_some())
     }
 
-    /// Lets our process use the output that it has read, if no hidden file was readable until now:
+    /// Permits our process to use the output that it has read, if no hidden file was readable until now:
     /// output written before this check cannot contain hidden data. Returns `false` if a hidden
     /// file was readable.
-    fn release_output(&mut self, asked: &[usize]) -> io::Result<bool> {
+    fn release_output(&mut self, fences: &[usize]) -> io::Result<bool> {
         if self.is_uncovered(HiddenFileCover::uncovered)? {
             return Ok(false);
         }
         // Back to front, so that removing a fence does not change the other indices.
-        for &number in asked.iter().rev() {
+        for &number in fences.iter().rev() {
             let Some(fence) = self.fences.get_mut(number) else {
                 continue;
             };
@@ -495,13 +499,15 @@ impl<'a> Guard<'a> {
         if self.shell.told == ShellRequest::Nothing {
             self.shell.read_report();
         }
-        let mut told = Vec::new();
+        let mut report_text = Vec::new();
         // Reads only the data that is available: a process that still holds the other end must not
         // block the guard.
         if let Some(report) = &mut self.shell.report {
-            let _ = report.read_to_end(&mut told);
+            let _ = report.read_to_end(&mut report_text);
         }
-        let cwd = told.strip_suffix(b"\n").filter(|path| !path.is_empty());
+        let cwd = report_text
+            .strip_suffix(b"\n")
+            .filter(|path| !path.is_empty());
         // Scanning all processes of the machine takes time and is rarely needed.
         let left = if self.reap() {
             0

@@ -56,7 +56,7 @@ struct WatchedName {
 #[derive(Default)]
 struct CoverChanges {
     any: bool,
-    /// The indices of names under which an entry appeared.
+    /// The indices of the names that got an entry.
     arrived: BTreeSet<usize>,
     /// The event queue overflowed: not all changes are reported.
     incomplete: bool,
@@ -72,9 +72,9 @@ enum CoveredEntry {
 }
 
 impl HiddenFileCover {
-    /// Starts watching. Returns `None` if nothing is hidden or the mechanism cannot hide files.
-    /// Fails if a file is not hidden now: it was replaced, or came back, after the sandbox was set
-    /// up.
+    /// Starts watching. Returns `None` if the profile hides no files or the mechanism cannot hide
+    /// them. Fails if a file is not hidden now, because it was replaced or created after the sandbox
+    /// was set up.
     pub(super) fn of(plan: &SandboxPlan) -> Result<Option<Self>, SetupFailure> {
         let hidden = match &plan.profile {
             SandboxProfile::ReadOnly(reading) => &reading.hidden,
@@ -87,6 +87,7 @@ impl HiddenFileCover {
         Self::over(hidden, plan.mechanism).map(Some)
     }
 
+    /// Starts watching these files.
     fn over(hidden: &[PathBuf], mechanism: Mechanism) -> Result<Self, SetupFailure> {
         let inotify = step("watching hidden files", || {
             init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
@@ -142,8 +143,8 @@ impl HiddenFileCover {
         Ok(self.find_uncovered(&changes))
     }
 
-    /// Like [`HiddenFileCover::uncovered_by_change`], but checks even if no change was reported: the kernel
-    /// makes a change before it reports it.
+    /// Like [`HiddenFileCover::uncovered_by_change`], but checks even if no change was reported. The
+    /// kernel makes a change before it reports it.
     pub(super) fn uncovered(&mut self) -> io::Result<Option<PathBuf>> {
         let changes = self.changes()?;
         Ok(self.find_uncovered(&changes))
@@ -211,11 +212,11 @@ impl HiddenFileCover {
 }
 
 /// Returns the name of a hidden file and those of the directories above it, because a replaced
-/// directory uncovers the file as well. Leaves out the topmost directories, in which every change
-/// on the machine would be reported.
+/// directory uncovers the file as well. Leaves out the topmost directories: the kernel would report
+/// every change on the machine there.
 fn names(path: &Path) -> impl Iterator<Item = WatchedName> {
     let above = path.ancestors().enumerate();
-    let above = above.filter(|(at, path)| *at == 0 || path.components().count() > 3);
+    let above = above.filter(|(index, path)| *index == 0 || path.components().count() > 3);
     above.filter_map(|(_, path)| {
         Some(WatchedName {
             directory: path.parent()?.to_path_buf(),
@@ -244,6 +245,7 @@ impl Masks {
         }
     }
 
+    /// Returns what a process finds at the path of a hidden file.
     fn in_place_of(&self, path: &Path) -> CoveredEntry {
         match fs::metadata(path) {
             Err(_) => CoveredEntry::Nothing,

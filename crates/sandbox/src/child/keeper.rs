@@ -82,13 +82,13 @@ pub(super) fn step_at<T, E: Into<io::Error>>(
 ) -> Result<T, SetupFailure> {
     work().map_err(|error| {
         let error = error.into();
-        let gone = [libc::ENOENT, libc::ENOTDIR, libc::ESTALE];
-        let gone = error
+        let missing = [libc::ENOENT, libc::ENOTDIR, libc::ESTALE];
+        let is_missing = error
             .raw_os_error()
-            .is_some_and(|code| gone.contains(&code));
+            .is_some_and(|code| missing.contains(&code));
         let failed = SetupFailure::new(&path.display().to_string(), &error);
         SetupFailure {
-            passing: failed.passing || gone,
+            passing: failed.passing || is_missing,
             ..failed
         }
     })
@@ -340,17 +340,21 @@ impl KeeperServer<'_> {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => break,
             }
-            let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
-            let heard = happened(0);
-            let abandoned = happened(1);
-            let ended = (first..watched.len()).any(happened);
-            if abandoned {
+            let is_ready = |index: usize| {
+                watched
+                    .get(index)
+                    .is_some_and(|fd| !fd.revents().is_empty())
+            };
+            let has_request = is_ready(0);
+            let waiter_ended = is_ready(1);
+            let guard_ended = (first..watched.len()).any(is_ready);
+            if waiter_ended {
                 break;
             }
-            if ended {
+            if guard_ended {
                 reap(&mut guards);
             }
-            if heard {
+            if has_request {
                 let Ok(Some((_, files))) = protocol::receive(&socket) else {
                     break;
                 };
@@ -382,7 +386,7 @@ impl KeeperServer<'_> {
 
     /// Forks the process that becomes a guard. It is the first process of a new PID namespace,
     /// which its command shares. A command therefore cannot see, signal or trace processes of
-    /// others, and nothing that it does reaches its guard.
+    /// other commands, and cannot affect its guard.
     fn fork(&self) -> io::Result<Forked> {
         let spaces = self.plan.mechanism == Mechanism::Namespaces && self.confinement.is_some();
         if spaces && self.plan.own_processes {
@@ -411,7 +415,7 @@ impl KeeperServer<'_> {
     /// Replaces this process with bubblewrap, which starts this program again inside. Returns only
     /// if that fails.
     fn through_bubblewrap(&self, socket: &OwnedFd, output: &OwnedFd) -> SetupFailure {
-        let becoming = (|| {
+        let executed = (|| {
             let arguments = bubblewrap::arguments(self.plan)?;
             dup2_stdin(socket)?;
             dup2_stdout(self.file)?;
@@ -425,7 +429,7 @@ impl KeeperServer<'_> {
                     .exec(),
             )
         })();
-        match becoming {
+        match executed {
             Ok(()) => SetupFailure::new("bubblewrap", &io::ErrorKind::Other.into()),
             Err(error) => SetupFailure::new("bubblewrap", &error),
         }

@@ -1,5 +1,5 @@
-//! The files that a sandbox shows, and which of them can be changed: a mount namespace in which
-//! everything is read-only except the selected paths.
+//! The files that a sandbox shows, and which of them can be changed. In its mount namespace everything
+//! is read-only except the selected paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{SandboxProfile, WorkspaceProfile, protocol::SandboxPlan};
 
-/// The devices in a sandbox; none of them gives access to the machine.
+/// The devices in a sandbox. They give no access to the machine.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// An empty file and an empty directory without any permissions, in the sandbox's own `/dev`. They
@@ -36,7 +36,7 @@ const MASK_DIRECTORY: &str = ".hidden-directory";
 /// The paths of both masks.
 pub(super) const MASKS: [&str; 2] = ["/dev/.hidden-file", "/dev/.hidden-directory"];
 
-/// The directory in which system daemons have their sockets, and the depth to search there.
+/// The directory where system daemons have their sockets.
 const DAEMONS: &str = "/run";
 const DEPTH: u32 = 3;
 
@@ -81,14 +81,14 @@ pub(super) fn set_up(plan: &SandboxPlan) -> Result<(), SetupFailure> {
     writable.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
     step("read-only files", || freeze(&writable))?;
     let mut table = step("the list of mounts", mounts)?;
-    let (kept, judged) = workspace.kept_and_judged(plan.is_mediated());
-    for path in &kept {
+    let (immutable, replaceable) = workspace.kept_and_judged(plan.is_mediated());
+    for path in &immutable {
         if path.exists() {
             step_at(path, || protect(path, &writable, &plan.scratch, &mut table))?;
         }
     }
     // These files may be replaced, but the directories above them must not be moved.
-    for path in &judged {
+    for path in &replaceable {
         step_at(path, || hold(&above(path, &writable), &mut table))?;
     }
     if plan.own_processes {
@@ -219,7 +219,7 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a path below a writable one read-only, and keeps its name in place. Otherwise a command
+/// Makes a path below a writable one read-only, and pins its name. Otherwise a command
 /// could move a directory or symlink on the way and replace it by another one.
 fn protect(
     path: &Path,
@@ -294,7 +294,7 @@ fn note(path: &Path, table: &mut Mounts) {
     table.insert(path.to_path_buf(), flags.unwrap_or(MountFlags::empty()));
 }
 
-/// The way in which a path leads to a file.
+/// The symlinks on the way from a path to its file.
 struct PathLinks {
     /// The symlinks on the way.
     links: Vec<PathBuf>,
@@ -344,7 +344,7 @@ fn parts(path: &Path) -> Vec<OsString> {
 /// `bind`, or whose listener is in another network namespace, appears in no list of sockets.
 pub(super) fn sockets(plan: &SandboxPlan) -> BTreeSet<PathBuf> {
     let SandboxProfile::Workspace(workspace) = &plan.profile else {
-        return BTreeSet::new(); // such a sandbox has no sockets that could connect
+        return BTreeSet::new(); // this profile has no sockets that could connect
     };
     let mut found: BTreeSet<PathBuf> = plan.sockets.iter().cloned().collect();
     let beside: BTreeSet<&Path> = plan

@@ -22,7 +22,7 @@ use crate::{
 /// is the first one there. The user namespace comes first: it permits the others without root.
 pub(super) fn enter(plan: &SandboxPlan) -> Result<(), SetupFailure> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-    step("a user name space", || {
+    step("a user namespace", || {
         if uid == 0 {
             among_all_users()
         } else {
@@ -37,7 +37,7 @@ pub(super) fn enter(plan: &SandboxPlan) -> Result<(), SetupFailure> {
     if !has_network(&plan.profile) {
         spaces |= UnshareFlags::NEWNET;
     }
-    step("mount, process and network name spaces", || unshare(spaces))
+    step("mount, PID and network namespaces", || unshare(spaces))
 }
 
 /// Returns whether the profile gives access to the machine's network.

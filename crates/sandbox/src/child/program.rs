@@ -44,10 +44,10 @@ pub(super) fn start(
     confinement: Option<&PreparedConfinement>,
     socket: &mut UnixStream,
 ) -> Result<(GuardedShell, bool), SetupFailure> {
-    let (order, judged) = step("", || receive(socket))?;
-    let turn = |guard| become_program(confinement, order, guard);
-    let (pid, handle, mediator) = step("", || fork_to(plan, turn))??;
-    let begun = GuardedShell {
+    let (order, answers_questions) = step("", || receive(socket))?;
+    let execute = |guard| become_program(confinement, order, guard);
+    let (pid, handle, mediator) = step("", || fork_to(plan, execute))??;
+    let program = GuardedShell {
         pid,
         handle,
         go: None,
@@ -56,7 +56,7 @@ pub(super) fn start(
         with_snapshot: false,
         mediator,
     };
-    Ok((begun, judged))
+    Ok((program, answers_questions))
 }
 
 /// Receives one byte with the open files, then the order.
@@ -96,10 +96,14 @@ fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
         judged,
     }) = protocol::read(socket)?
     else {
-        return Err(io::Error::other("no program was named"));
+        return Err(io::Error::other(
+            "the first message does not name a program",
+        ));
     };
     if files.len() != numbers.len() || numbers.iter().any(|number| *number < 0) {
-        return Err(io::Error::other("the open files are not those announced"));
+        return Err(io::Error::other(
+            "the number of open files differs from the announced number",
+        ));
     }
     let text = |bytes: Bytes| OsString::from(bytes);
     let order = ProgramOrder {
@@ -115,7 +119,7 @@ fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
     Ok((order, judged))
 }
 
-/// Drops what the program must not have, and executes it. Returns only if that fails.
+/// Drops the rights that the program must not have, and executes it. Returns only if that fails.
 fn become_program(
     confinement: Option<&PreparedConfinement>,
     order: ProgramOrder,
@@ -134,8 +138,7 @@ fn become_program(
         let text = format!("{}: {error}", path.display());
         SetupFailure::new("", &io::Error::new(error.kind(), text))
     };
-    // Here and not by `exec`, whose error would not show whether the directory or the program is
-    // missing.
+    // Not left to `exec`, whose error would not show whether the directory or the program is missing.
     if let Err(error) = std::env::set_current_dir(&order.cwd) {
         return (named(&order.cwd, &error), guard);
     }

@@ -56,14 +56,14 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
         .and_then(|parent| parent.to_str()?.parse().ok());
     let parent = parent
         .and_then(Pid::from_raw)
-        .ok_or("the guard was not given the process that it belongs to")?;
+        .ok_or("the arguments of the guard contain no process ID of its parent")?;
     let command = arguments
         .next()
-        .ok_or("the guard was given nothing to start")?;
+        .ok_or("the arguments of the guard contain no command to start")?;
     let died = pidfd_open(parent, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     // Another process may have this process ID by now.
     if getppid() != Some(parent) {
-        return Err("the process that wanted a server is gone".to_owned());
+        return Err("the process that started the server has exited".to_owned());
     }
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
     let child = match fork().map_err(|error| error.to_string())? {

@@ -71,9 +71,10 @@ impl GuardedShell {
         // These steps have no name: a failure of the shell does not show that the mechanism fails
         // here.
         let (wait_for, go) = step("", || pipe_with(PipeFlags::CLOEXEC))?;
-        let (report, told) = step("", || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK))?;
+        let (report, report_end) =
+            step("", || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK))?;
         let become_shell = |guard: OwnedFd| {
-            let given = [wait_for.as_fd(), request.as_fd(), told.as_fd()];
+            let given = [wait_for.as_fd(), request.as_fd(), report_end.as_fd()];
             (
                 become_shell(plan, confinement, snapshot, given, output, &guard),
                 guard,
@@ -108,11 +109,11 @@ impl GuardedShell {
 /// A new process, its pidfd, and the mediator that opens files for it.
 type Begun = (Pid, OwnedFd, Option<Mediator>);
 
-/// Forks a process that executes another program, and waits until it did. `turn` returns only if
+/// Forks a process that executes another program, and waits until it did. `execute` returns only if
 /// that fails, with the failed step and the socket to this process that it received.
 pub(super) fn fork_to(
     plan: &SandboxPlan,
-    turn: impl FnOnce(OwnedFd) -> (SetupFailure, OwnedFd),
+    execute: impl FnOnce(OwnedFd) -> (SetupFailure, OwnedFd),
 ) -> io::Result<Result<Begun, SetupFailure>> {
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
@@ -123,7 +124,7 @@ pub(super) fn fork_to(
     let pid = match fork()? {
         Forked::Child => {
             drop(ours);
-            let (failed, theirs) = turn(theirs);
+            let (failed, theirs) = execute(theirs);
             let _ = serde_json::to_vec(&failed)
                 .map_err(io::Error::from)
                 .and_then(|failed| protocol::send(&theirs, &failed, &[]));
@@ -144,7 +145,7 @@ pub(super) fn fork_to(
     Ok(Ok((pid, handle, mediator)))
 }
 
-/// Drops what the command must not have, and executes its shell. Returns only if that fails.
+/// Drops the rights that the command must not have, and executes its shell. Returns only if that fails.
 fn become_shell(
     plan: &SandboxPlan,
     confinement: Option<&PreparedConfinement>,
@@ -201,19 +202,19 @@ fn become_shell(
 /// The script closes open files that our process inherited, and reads the snapshot. It waits for a
 /// line on the first file. From the second file it reads the directory, a file to source, and the
 /// command. It reports on the third file that it took the command, runs the command, and reports
-/// its final directory there. The three files are closed for the command, so that none of its
-/// processes can find them. The script calls builtins with `builtin`, because a snapshot may define
+/// its final directory there. The three files are closed for the command, so that its processes
+/// cannot use them. The script calls builtins with `builtin`, because a snapshot may define
 /// functions with any name.
-fn script([wait_for, request, told]: [i32; 3]) -> String {
+fn script([wait_for, request, report]: [i32; 3]) -> String {
     format!(
         "unset {SCRIPT}; for REPLY in /proc/self/fd/*; do case ${{REPLY##*/}} in \
-         [012]|{wait_for}|{request}|{told}|*[!0-9]*) ;; *) eval \"exec ${{REPLY##*/}}<&-\";; esac; done; \
+         [012]|{wait_for}|{request}|{report}|*[!0-9]*) ;; *) eval \"exec ${{REPLY##*/}}<&-\";; esac; done; \
          unset REPLY; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
          builtin read -r -u {wait_for} || builtin exit 0; \
-         {{ IFS= builtin read -r -d '' REPLY; builtin echo >&{told}; builtin cd -- \"$REPLY\" || builtin exit 126; \
+         {{ IFS= builtin read -r -d '' REPLY; builtin echo >&{report}; builtin cd -- \"$REPLY\" || builtin exit 126; \
          builtin unset OLDPWD; IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
          IFS= builtin read -r -d '' REPLY; }} <&{request}; \
-         builtin eval -- \"$REPLY\" {wait_for}<&- {request}<&- {told}>&-; \
-         REPLY=$?; builtin pwd -P >&{told} 2>/dev/null; builtin exit \"$REPLY\""
+         builtin eval -- \"$REPLY\" {wait_for}<&- {request}<&- {report}>&-; \
+         REPLY=$?; builtin pwd -P >&{report} 2>/dev/null; builtin exit \"$REPLY\""
     )
 }

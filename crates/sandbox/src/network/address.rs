@@ -76,7 +76,7 @@ fn of_v6(address: Ipv6Addr) -> Option<SpecialAddress> {
         [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => SpecialAddress::Documentation,
         // Protocols: Teredo, which embeds an obfuscated IPv4 address, ORCHID, benchmarks.
         [0x2001, 0..=0x01ff, ..] => SpecialAddress::Reserved,
-        // The range from which all public addresses are assigned so far.
+        // The range of all public addresses that were assigned so far.
         [0x2000..=0x3fff, ..] => return None,
         _ => SpecialAddress::Reserved,
     };

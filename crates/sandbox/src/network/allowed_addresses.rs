@@ -59,7 +59,7 @@ impl AllowedAddresses {
             }
             Some(_) if self.named.contains(&address) => Ok(()),
             Some(special) => Err(format!(
-                "{at} {special}. Only a rule that names this very address allows that: \
+                "{at} {special}. Only a rule that names exactly this address allows that: \
                  \"{}\" in `sandbox.network.allowedDomains`.",
                 Host::from(address)
             )),

@@ -32,7 +32,7 @@ impl From<ReadError> for CopyError {
 
 impl HttpBodyFraming {
     /// Forwards the body. Encodes chunks again, without extensions and trailer fields, so that the
-    /// receiver reads them as they were read here. `line` is the maximum total length of the lines
+    /// receiver parses them exactly as this proxy did. `line` is the maximum total length of the lines
     /// between chunks.
     pub(super) async fn copy(
         self,
@@ -76,7 +76,7 @@ async fn copy_chunks(
 }
 
 fn chunk_size(line: &[u8]) -> Result<u64, ReadError> {
-    const BAD: ReadError = ReadError::Malformed("the size of a chunk is no number");
+    const BAD: ReadError = ReadError::Malformed("the size of a chunk is not a number");
     let end = line.iter().position(|byte| !byte.is_ascii_hexdigit());
     let (digits, extension) = line.split_at(end.unwrap_or(line.len()));
     let extended = extension.is_empty() || extension.trim_ascii_start().starts_with(b";");

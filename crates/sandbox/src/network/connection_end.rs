@@ -11,7 +11,7 @@ use tokio::{
 /// The time for which a client may continue to send after it has received its response.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// The way in which a connection ended.
+/// The kind of end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
     /// All data was forwarded.

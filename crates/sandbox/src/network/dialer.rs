@@ -46,7 +46,7 @@ impl Dialer {
     ) -> Result<Host, DialFailure> {
         Host::parse(bytes).map_err(|invalid| {
             let host = shown(bytes);
-            let because = format!("This is no valid host: {invalid}. No rule allows that.");
+            let because = format!("This is not a valid host: {invalid}. No rule allows that.");
             let failure = DialFailure::Refused(refusal(&host, port, &because));
             self.log.add(GateLogEntry {
                 host,

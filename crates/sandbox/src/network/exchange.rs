@@ -1,7 +1,7 @@
 //! One plain HTTP request and its response.
 //!
-//! Both are framed again, and both sides learn that the connection closes afterwards: no second
-//! request can bypass the gate.
+//! Both are framed again, and both sides are notified that the connection closes afterwards: no
+//! second request can bypass the gate.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl HttpExchange {
         let mut from_server = BufReader::new(from_server);
         let pulse = IdleClock::default();
         let sending = async {
-            // A server that reads no more may still respond. If the client breaks off, the server
+            // A server that has stopped reading may still respond. If the client breaks off, the server
             // must not treat half a request as a whole one.
             let sent = match to_server.write_all(&self.start).await {
                 Ok(()) => {

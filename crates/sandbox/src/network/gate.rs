@@ -44,7 +44,7 @@ pub enum GateVerdict {
         because: String,
         /// The addresses that are allowed for the host. The check applies to `addresses`, too.
         reach: AllowedAddresses,
-        /// The addresses, in the order in which they are tried.
+        /// The addresses, in the order of the attempts.
         addresses: Vec<IpAddr>,
         /// The network that contains the addresses; `None` for the network of this process.
         network: Option<CommandNetwork>,
@@ -56,9 +56,9 @@ pub enum GateVerdict {
     },
 }
 
-/// A gate that decides by rules alone, for sessions in which no user can be asked. Refuses
-/// everything that no rule allows, and plain HTTP requests that could change something (any method
-/// except `GET` and `HEAD`).
+/// A gate that decides by rules alone, for sessions without a user who can be asked. Refuses
+/// everything that no rule allows, and plain HTTP requests that could change the server's data (any
+/// method except `GET` and `HEAD`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleGate(
     /// The rules.
@@ -82,8 +82,8 @@ impl RuleGate {
                 }
                 Some(method) => format!(
                     "The rule \"{pattern}\" allows the host, but {method} can change something \
-                     there, and over plain HTTP only GET and HEAD are let through. Use https if \
-                     the host has it."
+                     there, and over plain HTTP only GET and HEAD are allowed. Use https if the \
+                     host supports it."
                 ),
             },
         };

@@ -126,7 +126,9 @@ impl HeaderFields {
         let mut encodings = self.all("transfer-encoding");
         let (length, encoding) = (lengths.next(), encodings.next());
         if lengths.next().is_some() || encodings.next().is_some() {
-            return Err(ReadError::Malformed("the length of the body is said twice"));
+            return Err(ReadError::Malformed(
+                "the length of the body is given twice",
+            ));
         }
         match (length, encoding) {
             (None, None) => Ok(Framing::Unsaid),
@@ -137,7 +139,8 @@ impl HeaderFields {
                 let digits = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
                 let length = str::from_utf8(length).ok().filter(|_| digits);
                 let length = length.and_then(|length| length.parse().ok());
-                let length = length.ok_or(ReadError::Malformed("Content-Length is no number"))?;
+                let length =
+                    length.ok_or(ReadError::Malformed("Content-Length is not a number"))?;
                 Ok(Framing::Length(length))
             }
             (None, Some(encoding)) => {
@@ -168,7 +171,7 @@ pub(super) async fn read_request(
     };
     let version = HttpVersion::parse(version)?;
     let method = token(method).filter(|method| method.len() <= LONGEST_METHOD);
-    let method = method.ok_or(ReadError::Malformed("the method is no word"))?;
+    let method = method.ok_or(ReadError::Malformed("the method is not a token"))?;
     let target = parse_target(&method, target)?;
     let fields = read_fields(reader, &mut budget).await?;
     if fields.all("host").nth(1).is_some() {
@@ -229,12 +232,14 @@ pub(super) async fn read_fields(
             return Err(ReadError::TooLong);
         }
         if line.starts_with(b" ") || line.starts_with(b"\t") {
-            return Err(ReadError::Malformed("a header field goes on in a new line"));
+            return Err(ReadError::Malformed(
+                "a header field continues on a new line",
+            ));
         }
         let colon = line.iter().position(|byte| *byte == b':');
         let colon = colon.ok_or(ReadError::Malformed("a header field has no colon"))?;
         let name = token(&line[..colon]).ok_or(ReadError::Malformed(
-            "the name of a header field is no word",
+            "the name of a header field is not a token",
         ))?;
         let value = &line[colon + 1..];
         if value.iter().any(|byte| is_control(*byte)) {
@@ -304,7 +309,7 @@ fn parse_authority(authority: &[u8]) -> Result<(Vec<u8>, Option<u16>), ReadError
     };
     let port = parse_port(&authority[colon + 1..]);
     let port = port.ok_or(ReadError::Malformed(
-        "the port is no number from 1 to 65535",
+        "the port is not a number from 1 to 65535",
     ))?;
     Ok((authority[..colon].to_vec(), Some(port)))
 }

@@ -40,10 +40,10 @@ pub enum InvalidHost {
     Label,
     /// The last label is a number, as in `0x7f.1`, `2130706433`, `0177.0.0.1`: programs interpret
     /// these forms differently.
-    #[error("it ends in a number, and is no IPv4 address written as four decimal numbers")]
+    #[error("it ends in a number, but is not an IPv4 address of four decimal numbers")]
     Number,
     /// The brackets do not contain an IPv6 address.
-    #[error("it has brackets, and no IPv6 address in them")]
+    #[error("it has brackets without an IPv6 address in them")]
     Brackets,
 }
 

@@ -32,11 +32,11 @@ pub struct InvalidPattern {
 enum PatternFault {
     #[error("name only the host, without scheme and path")]
     Url,
-    #[error("the port is no number from 1 to 65535")]
+    #[error("the port is not a number from 1 to 65535")]
     Port,
     #[error("write an IPv6 address in brackets, like [::1]")]
     Brackets,
-    #[error("`*` stands alone, or in front as `*.`")]
+    #[error("use `*` only alone or at the start, as `*.`")]
     Star,
     #[error("an address has nothing below it")]
     BelowAddress,

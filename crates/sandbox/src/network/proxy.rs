@@ -42,14 +42,14 @@ pub struct ProxyLimits {
     pub connections: usize,
     /// The maximum size of a message head in bytes.
     pub head: usize,
-    /// The time in which a client must send its request.
+    /// The timeout for the request of a client.
     pub handshake: Duration,
     /// The time limit for resolving and connecting together.
     pub connect: Duration,
     /// The time for which a connection may be idle after one side has sent everything. Idle
     /// connections are closed after at most twice this time.
     pub silence: Duration,
-    /// The number of decisions that the log keeps.
+    /// The maximum number of decisions in the log.
     pub log: usize,
 }
 

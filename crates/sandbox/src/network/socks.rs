@@ -79,7 +79,7 @@ async fn handshake(
     };
     writer.write_all(&[VERSION, method]).await?;
     if method == NO_METHOD {
-        return Err(ReadError::Malformed("the client wants a password"));
+        return Err(ReadError::Malformed("the client requires authentication"));
     }
     read_wanted(reader).await
 }

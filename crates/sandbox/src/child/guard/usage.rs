@@ -52,7 +52,7 @@ impl UsageMonitor {
         self.due = Some(Instant::now() + self.pause);
     }
 
-    /// The time until the next measurement.
+    /// Returns the time until the next measurement; `None` before the command starts.
     pub(super) fn time_left(&self) -> Option<Duration> {
         let due = self.due?;
         Some(due.saturating_duration_since(Instant::now()))
@@ -109,7 +109,7 @@ impl UsageMonitor {
     }
 }
 
-/// The time until a value can reach its limit.
+/// Returns the time until a value can reach its limit.
 fn time_to_grow(used: u64, limit: u64, growth: u64) -> Duration {
     let left = limit.saturating_sub(used).min(growth);
     Duration::from_millis(left * 1000 / growth)
@@ -141,7 +141,7 @@ fn proportional_memory(pid: u32) -> u64 {
     status.map_or(0, |status| resident_memory(&status))
 }
 
-/// The processor time that this process has used.
+/// Returns the processor time that this process has used.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(

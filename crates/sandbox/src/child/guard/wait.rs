@@ -49,7 +49,7 @@ impl Guard<'_> {
         });
         let mut watched: Vec<(WatchSource, PollFd<'_>)> = Vec::new();
         let mut watch =
-            |what, file| watched.push((what, PollFd::from_borrowed_fd(file, PollFlags::IN)));
+            |source, file| watched.push((source, PollFd::from_borrowed_fd(file, PollFlags::IN)));
         watch(WatchSource::Socket, self.socket.as_fd());
         if let Some(keeper) = &self.keeper {
             watch(WatchSource::Keeper, keeper.as_fd());
@@ -76,31 +76,31 @@ impl Guard<'_> {
                 watch(WatchSource::Report, report.as_fd());
             }
         }
-        let (what, mut files): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
+        let (sources, mut files): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
         match poll(&mut files, pause.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(GuardWake::default()),
             Err(error) => return Err(error.into()),
         }
-        let mut happened = GuardWake::default();
-        for (what, file) in what.iter().zip(&files) {
+        let mut wake = GuardWake::default();
+        for (source, file) in sources.iter().zip(&files) {
             let events = file.revents();
             let any = !events.is_empty();
-            match what {
-                WatchSource::Socket => happened.heard = any,
-                WatchSource::Keeper => happened.keeper_gone = any,
-                WatchSource::Shell => happened.shell_ended = any,
-                WatchSource::Report => happened.told = any,
-                WatchSource::Cover => happened.changed = any,
-                WatchSource::Fence(number) if any => happened.asked.push(*number),
+            match source {
+                WatchSource::Socket => wake.heard = any,
+                WatchSource::Keeper => wake.keeper_gone = any,
+                WatchSource::Shell => wake.shell_ended = any,
+                WatchSource::Report => wake.told = any,
+                WatchSource::Cover => wake.changed = any,
+                WatchSource::Fence(number) if any => wake.asked.push(*number),
                 WatchSource::Fence(_) => {}
-                WatchSource::Sockets => happened.wants_socket = any,
+                WatchSource::Sockets => wake.wants_socket = any,
                 WatchSource::Call => {
-                    happened.called = events.contains(PollFlags::IN);
-                    happened.no_more_calls = any && !happened.called;
+                    wake.called = events.contains(PollFlags::IN);
+                    wake.no_more_calls = any && !wake.called;
                 }
             }
         }
-        Ok(happened)
+        Ok(wake)
     }
 }

@@ -15,31 +15,35 @@ use super::{
 };
 use crate::{NameAction, NameUse};
 
-/// A file that is installed again before another name is made in its directory.
+/// A settings file that is replaced by a new file with the same contents before another name is created
+/// in its directory.
 struct Neighbor {
     place: NameLocation,
     contents: Vec<u8>,
 }
 
 impl CallMediation<'_> {
+    /// Returns whether a path is guarded. `directory` is true if a directory is moved there.
     pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
         let names = &self.mediator.names;
         let below = self.mediator.below(path);
         below.is_some_and(|below| names.include(below, directory) || names.is_at_home(path))
     }
 
-    /// Asks about a name if it is guarded, unless that was done.
+    /// Checks whether the call may use a path. Succeeds if the path is not guarded or the use was
+    /// permitted. Otherwise the error is a question, or a refusal.
     pub(super) fn ask(
         &self,
         path: &Path,
         action: NameAction,
         directory: bool,
     ) -> Result<(), MediationStop> {
-        // If the new content of a file is checked, that is the question; the file is changed in no other way.
+        // A protected file whose new contents are checked may be replaced, but not changed in any other
+        // way.
         let replaces =
             matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
-        let judged = replaces && self.mediator.names.judged.contains(path);
-        if self.mediator.kept.includes(path) && !judged {
+        let is_checked = replaces && self.mediator.names.judged.contains(path);
+        if self.mediator.kept.includes(path) && !is_checked {
             return Err(self.refuse_protected(path));
         }
         if !self.is_guarded(path, directory) {
@@ -58,13 +62,13 @@ impl CallMediation<'_> {
         }
     }
 
-    /// Refuses to change a path that the command may not change.
+    /// Records a refused change of a protected path, and returns the refusal.
     pub(super) fn refuse_protected(&self, path: &Path) -> MediationStop {
         self.mediator.note_refused(path, false);
         MediationStop::Failed(REFUSED)
     }
 
-    /// The settings in the directory of this path, if the path is the second part of what uses them.
+    /// Returns the settings file that takes effect once this path exists, if any.
     fn neighbor(&self, path: &Path, action: &NameAction) -> Option<Neighbor> {
         let settings = self.mediator.names.settings.as_ref()?;
         if matches!(action, NameAction::Change | NameAction::Remove { .. }) {
@@ -80,11 +84,11 @@ impl CallMediation<'_> {
             return None;
         }
         let place = place(&root().ok()?, &file).ok()?;
-        let there = settings
+        let existing = settings
             .parts
             .iter()
             .filter(|part| exists(&place.directory, part.as_ref()));
-        if there.count() != 1 || exists(&place.directory, name) {
+        if existing.count() != 1 || exists(&place.directory, name) {
             return None;
         }
         let contents = contents(&place)?;

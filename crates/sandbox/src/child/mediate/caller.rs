@@ -31,12 +31,13 @@ const PAGE: u64 = 4096;
 /// The directory argument that means the current directory.
 const CURRENT: i32 = libc::AT_FDCWD;
 
+/// The thread that made a call.
 pub(super) struct Caller {
     thread: u32,
     memory: File,
 }
 
-/// The user, group and umask with which a file is created.
+/// The user, group and umask for creating a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallerIdentity {
     umask: Mode,
@@ -54,12 +55,12 @@ impl Caller {
     /// Reads a path argument.
     pub(super) fn path(&self, address: u64) -> io::Result<PathBuf> {
         let mut bytes = Vec::new();
-        let mut at = address;
+        let mut position = address;
         while bytes.len() < PATH_MAX {
             // Reads at most to the end of a page: the next one may not be mapped.
-            let left = usize::try_from(PAGE - at % PAGE).unwrap_or(PATH_MAX);
+            let left = usize::try_from(PAGE - position % PAGE).unwrap_or(PATH_MAX);
             let mut piece = vec![0; left.min(PATH_MAX - bytes.len())];
-            let got = self.memory.read_at(&mut piece, at)?;
+            let got = self.memory.read_at(&mut piece, position)?;
             if got == 0 {
                 break;
             }
@@ -68,7 +69,7 @@ impl Caller {
                 return Ok(OsString::from_vec(bytes).into());
             }
             bytes.extend(&piece[..got]);
-            at += got as u64;
+            position += got as u64;
         }
         Err(Errno::NAMETOOLONG.into())
     }

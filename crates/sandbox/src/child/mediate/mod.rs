@@ -1,16 +1,18 @@
-//! Files made, named, removed and opened for writing on a command's behalf.
+//! Mediation: the guard carries out the file system calls of a command.
 //!
-//! The shell and all it starts may not write below the writable directories (Landlock); each call that
-//! would is handed to the guard, which looks at where it leads, asks our process about guarded names,
-//! and does it with a handle of the very directory it looked at. Whatever else is left to the kernel,
-//! which refuses it: so a call that changes its arguments meanwhile gains nothing.
+//! Landlock forbids the processes of the command to write below the writable directories themselves. A
+//! seccomp filter passes each call that would write there to the guard. The guard resolves the path, asks
+//! our process about guarded names, and carries the call out on a handle of the directory that it
+//! checked. It leaves all other calls to the kernel, which refuses writes. So a command gains nothing by
+//! changing the arguments of a call after the check.
 //!
-//! - [`Mediator`]: takes calls, and keeps those that wait for an answer about a name
+//! - [`Mediator`]: receives calls, and stores those that wait for an answer about a name
 //! - `caller`: the thread that made a call
-//! - `ask`: questions about names
-//! - `act`: what is done for it; `rename`: what is moved and removed
-//! - `connect`: connections, which it makes for the command
-//! - `made`: what it has made itself, and what is kept from it; `refused`: what it was kept from
+//! - `ask`: questions about guarded names
+//! - `perform`: carries calls out; `rename`: moves and removes files
+//! - `connect`: makes connections for the command
+//! - `created_files`: the files that the command has created, and the paths that it must not change
+//! - `refused_writes`: the writes that were refused
 
 mod ask;
 mod caller;
@@ -41,10 +43,10 @@ use crate::{
     protocol::SandboxPlan,
 };
 
-/// What is refused looks like a read-only file, as guarded files that exist do.
+/// The error of refused calls. Existing guarded files are mounted read-only and give the same error.
 const REFUSED: Errno = Errno::ROFS;
 
-/// Takes the calls of one command.
+/// Receives the file system calls of one command and carries them out.
 pub(super) struct Mediator {
     listener: OwnedFd,
     names: GuardedNames,
@@ -53,39 +55,38 @@ pub(super) struct Mediator {
     made: CreatedFiles,
     refused: RefusedWrites,
     scratch: PathBuf,
-    /// Calls that wait for our process to say whether they may.
+    /// Calls that wait for a decision of our process, by the number of the question.
     parked: HashMap<u32, ParkedCall>,
     next: u32,
-    /// Calls that are asked about one at a time: moves of directories, and uses of names that are guarded by
-    /// themselves. The answer depends on other files, which must not change until the call is carried out.
+    /// Calls that must be decided one at a time: moves of directories, and uses of names that are guarded
+    /// in any directory. The decision depends on other files, which must not change until the call has
+    /// been carried out.
     exclusive: VecDeque<ParkedCall>,
-    /// The one that is being asked about.
+    /// The question about an exclusive call that is not answered yet.
     asking: Option<u32>,
 }
 
-/// A call that waits, and what was said about the names it uses. What a name may be used for can change
-/// with what is there, so that it is asked about for each call.
+/// A call that waits, with the decisions about the names that it uses. Decisions are not reused for other
+/// calls, because they can depend on the existing files.
 struct ParkedCall {
     call: NotifiedCall,
     permits: HashMap<NameUse, bool>,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 enum MediationOutcome {
+    /// The call was carried out or refused, or is left to the kernel.
     Answered(NotifyReply),
     /// The caller gets this file.
-    File {
-        file: OwnedFd,
-        close_on_exec: bool,
-    },
-    /// Opening it waits for another process: done by a process of its own.
+    File { file: OwnedFd, close_on_exec: bool },
+    /// Opening the file waits for another process, so a separate process does it.
     Waits {
         handle: OwnedFd,
         flags: rustix::fs::OFlags,
     },
-    /// Connecting may wait for the other side: done by a second process.
+    /// Connecting may wait for the other side, so a separate process does it.
     Connects(Connection),
-    /// Our process must be asked first.
+    /// Our process must decide about this use first.
     Ask(NameUse),
 }
 
@@ -114,37 +115,38 @@ impl Mediator {
         }
     }
 
-    /// Becomes readable when there is a call.
+    /// Returns the descriptor that becomes readable when a call arrives.
     pub(super) fn listener(&self) -> &OwnedFd {
         &self.listener
     }
 
-    /// What it kept the command from writing so far, and what the kernel does.
+    /// Returns the writes that were refused so far, by the guard or by the kernel.
     pub(super) fn refused(&self) -> Vec<RefusedWrite> {
         self.refused.all()
     }
 
-    /// Takes note of a write that the kernel will refuse.
+    /// Records a write that the kernel will refuse. Leaves out the scratch folder, where every write is
+    /// allowed.
     fn note_refused(&self, path: &Path, tentative: bool) {
         if !path.starts_with(&self.scratch) {
             self.refused.note(path, tentative);
         }
     }
 
-    /// Must no other call be taken now?
+    /// Returns whether no other call may be received now.
     pub(super) fn is_busy(&self) -> bool {
         self.asking.is_some() || !self.exclusive.is_empty()
     }
 
-    /// Takes the next call. A question comes back if our process must be asked; `asks`: there is
-    /// something it can be asked about, or else the answer is no.
-    pub(super) fn take(&mut self, asks: bool) -> io::Result<Option<(u32, NameUse)>> {
+    /// Receives the next call and carries it out. Returns a question if our process must decide first.
+    /// With `can_ask` false, calls that need a decision are refused instead.
+    pub(super) fn take(&mut self, can_ask: bool) -> io::Result<Option<(u32, NameUse)>> {
         match notify::receive(self.listener.as_fd()) {
             Ok(call) => {
                 let permits = HashMap::new();
-                Ok(self.carry_out(ParkedCall { call, permits }, asks))
+                Ok(self.carry_out(ParkedCall { call, permits }, can_ask))
             }
-            // It was interrupted, or the process that made it is gone.
+            // The call was interrupted, or its process has exited.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                 Ok(None)
             }
@@ -152,8 +154,8 @@ impl Mediator {
         }
     }
 
-    /// Takes what our process said about a name, and carries the call out. It may lead elsewhere by now:
-    /// then there is another question.
+    /// Receives the decision of our process about a name, and carries the call out. If its path leads to
+    /// another file by now, returns another question.
     pub(super) fn on_answer(
         &mut self,
         id: u32,
@@ -175,13 +177,14 @@ impl Mediator {
         question
     }
 
-    fn carry_out(&mut self, parked: ParkedCall, asks: bool) -> Option<(u32, NameUse)> {
+    /// Carries a call out and answers it. Returns a question if our process must decide first.
+    fn carry_out(&mut self, parked: ParkedCall, can_ask: bool) -> Option<(u32, NameUse)> {
         let call = parked.call;
         let answer = match perform::carry_out(self, &call, &parked.permits) {
-            MediationOutcome::Ask(_) if !asks => NotifyReply::Failed(REFUSED),
+            MediationOutcome::Ask(_) if !can_ask => NotifyReply::Failed(REFUSED),
             MediationOutcome::Ask(used) => {
                 let exclusive = self.is_exclusive(&used);
-                // What others were asked about is done first.
+                // Calls with an open question are carried out first.
                 if exclusive && !self.parked.is_empty() {
                     self.exclusive.push_back(parked);
                     return None;
@@ -198,7 +201,7 @@ impl Mediator {
             } => match notify::hand_over(self.listener.as_fd(), &call, file.as_fd(), close_on_exec)
             {
                 Ok(()) => return None,
-                // It has as many files open as it may, or it is gone.
+                // The process has reached its limit of open files, or has exited.
                 Err(error) => {
                     NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
                 }
@@ -220,12 +223,12 @@ impl Mediator {
                 }
             }
         };
-        // The process that made it may be gone.
+        // Fails if the process has exited.
         let _ = notify::answer(self.listener.as_fd(), &call, &answer);
         None
     }
 
-    /// Opens a pipe with a name in a second process, for it waits until the other side does.
+    /// Opens a named pipe in a separate process, because that waits until the other side opens it.
     fn wait_and_open(
         &self,
         call: &NotifiedCall,
@@ -247,7 +250,7 @@ impl Mediator {
         std::process::exit(0);
     }
 
-    /// Connects in a second process, for a blocking socket waits until the other side answers.
+    /// Connects in a separate process, because a blocking socket waits for the other side.
     fn wait_and_connect(&self, call: &NotifiedCall, connection: &Connection) -> io::Result<()> {
         if let Forked::Parent(_) = fork()? {
             return Ok(());
@@ -260,14 +263,15 @@ impl Mediator {
         std::process::exit(0);
     }
 
-    /// Returns whether no other call may be carried out between the question about this use and its answer.
+    /// Returns whether no other call may be carried out until the question about this use is answered.
     fn is_exclusive(&self, used: &NameUse) -> bool {
         let is_name = |below| self.names.is_guarded_name(below, false);
         matches!(used.action, NameAction::MoveDirectory { .. })
             || self.below(&used.path).is_some_and(is_name)
     }
 
-    /// The path below the writable directory it is in; `None` if it is in none.
+    /// Returns a path relative to the writable directory that contains it. `None` if no writable
+    /// directory does, or the path is in the scratch folder.
     fn below<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         if path.starts_with(&self.scratch) {
             return None;

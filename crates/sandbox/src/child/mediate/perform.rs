@@ -1,4 +1,4 @@
-//! What is done for a command.
+//! Carries out the calls of a command.
 
 use std::{
     collections::HashMap,
@@ -30,14 +30,16 @@ use crate::{
     notify::{self, NotifiedCall, NotifyReply},
 };
 
-/// As many links as the system follows.
+/// The maximum number of symlinks on a path, as in the kernel.
 const LINKS: usize = 40;
 
-/// Why a call is not carried out here.
+/// The reason why a call is not carried out here.
 pub(super) enum MediationStop {
-    /// The kernel is to see to it.
+    /// The kernel carries the call out or refuses it.
     Continue,
+    /// The call fails with this error.
     Failed(Errno),
+    /// Our process must decide about this use first.
     Ask(NameUse),
 }
 
@@ -49,17 +51,17 @@ impl From<Errno> for MediationStop {
 
 pub(super) type MediationResult = Result<MediationOutcome, MediationStop>;
 
-/// A place for a name: the directory, and the name in it.
+/// A directory entry, which may not exist: the directory, and the name in it.
 pub(super) struct NameLocation {
     pub(super) directory: OwnedFd,
     pub(super) name: OsString,
-    /// Where that is, links followed.
+    /// The path of the entry. Symlinks in the path of the directory are resolved.
     pub(super) path: PathBuf,
-    /// It was written with a slash behind it, so that it means a directory.
+    /// Whether the path ended with a slash, so that it can only mean a directory.
     pub(super) slash: bool,
 }
 
-/// Carries a call out, or says why not.
+/// Carries a call out, and returns the outcome.
 pub(super) fn carry_out(
     mediator: &Mediator,
     call: &NotifiedCall,
@@ -78,7 +80,7 @@ pub(super) struct CallMediation<'a> {
     pub(super) mediator: &'a Mediator,
     pub(super) call: &'a NotifiedCall,
     pub(super) caller: Caller,
-    /// What our process said about the names that this call uses.
+    /// The decisions of our process about the names that this call uses.
     pub(super) permits: &'a HashMap<NameUse, bool>,
 }
 
@@ -88,8 +90,8 @@ impl<'a> CallMediation<'a> {
         call: &'a NotifiedCall,
         permits: &'a HashMap<NameUse, bool>,
     ) -> Result<Self, MediationStop> {
-        // If the caller cannot be inspected, the kernel decides, which refuses writes. Only the guard
-        // decides about connections.
+        // If the caller cannot be inspected, the kernel decides, and refuses writes. It would not refuse
+        // connections, so the guard does.
         let caller = Caller::of(call).map_err(|_| match call.number {
             libc::SYS_connect => MediationStop::Failed(Errno::ACCESS),
             _ => MediationStop::Continue,
@@ -157,8 +159,8 @@ impl<'a> CallMediation<'a> {
         }
     }
 
-    /// Goes on if a path is below a writable directory; otherwise the kernel is to see to it, which is
-    /// noted. `tentative`: programs that are refused this often do without.
+    /// Checks that a path is below a writable directory. Otherwise records a refused write and leaves
+    /// the call to the kernel. `tentative`: programs often continue without this access.
     pub(super) fn inside(&self, path: &Path, tentative: bool) -> Result<(), MediationStop> {
         match self.mediator.below(path) {
             Some(_) => Ok(()),
@@ -169,8 +171,8 @@ impl<'a> CallMediation<'a> {
         }
     }
 
-    /// A path among the arguments, and the directory from which it leads on. Whatever is wrong with
-    /// them, the kernel says best.
+    /// Reads a path argument. Returns the directory where the path starts, and the path. If an
+    /// argument is invalid, leaves the call to the kernel, which reports the error.
     pub(super) fn start(
         &self,
         directory: u64,
@@ -187,25 +189,26 @@ impl<'a> CallMediation<'a> {
         } else {
             self.caller.directory(directory)
         };
-        // Only if the call still waits was it the caller's memory that was read.
+        // If the call no longer waits, the memory may be that of another process.
         if path.as_os_str().is_empty() || !notify::waits(as_fd(self.mediator), self.call) {
             return Err(MediationStop::Continue);
         }
         Ok((directory.map_err(|_| MediationStop::Continue)?, path))
     }
 
-    /// The place that a path names, below a writable directory. `there`: what is to be done can be done
-    /// only to what is there; otherwise only where nothing is.
+    /// Returns the entry that a path argument names, if it is below a writable directory. Otherwise leaves
+    /// the call to the kernel. `must_exist`: the call works only on an existing entry; if false, only on
+    /// a missing one.
     pub(super) fn place(
         &self,
         directory: u64,
         address: u64,
-        there: bool,
+        must_exist: bool,
     ) -> Result<NameLocation, MediationStop> {
         let (start, path) = self.start(directory, address)?;
-        let place = self.walk(&start, &path, there)?;
+        let place = self.walk(&start, &path, must_exist)?;
         if self.mediator.below(&place.path).is_none()
-            && exists(&place.directory, &place.name) == there
+            && exists(&place.directory, &place.name) == must_exist
         {
             self.mediator.note_refused(&place.path, false);
         }
@@ -215,18 +218,18 @@ impl<'a> CallMediation<'a> {
         }
     }
 
-    /// The place that a path names. `there`: what is to be done can be done only to what is there.
+    /// Returns the entry that a path names. `must_exist`: the call works only on an existing entry.
     pub(super) fn walk(
         &self,
         start: &OwnedFd,
         path: &Path,
-        there: bool,
+        must_exist: bool,
     ) -> Result<NameLocation, MediationStop> {
         place(start, path).map_err(|error| {
             let lost = self.lost(start, path, error);
-            // Where it is not seen, it may be there for the user.
+            // A directory that the command does not see may exist for the user.
             if let (MediationStop::Continue, Errno::NOENT, false, Ok(start)) =
-                (&lost, error, there, real(start))
+                (&lost, error, must_exist, real(start))
             {
                 self.mediator.note_refused(&unseen(&start, path), false);
             }
@@ -234,9 +237,9 @@ impl<'a> CallMediation<'a> {
         })
     }
 
-    /// What becomes of a path that leads nowhere. Below a writable directory that is the answer: until
-    /// the kernel looks for itself, another thread may have made what is missing, and the kernel would
-    /// refuse what would be done here.
+    /// Returns the outcome for a path that cannot be resolved. Below a writable directory the call fails
+    /// with this error. It is not left to the kernel: another thread may create the missing directory in
+    /// the meantime, and the kernel would then refuse a call that is allowed.
     fn lost(&self, start: &OwnedFd, path: &Path, error: Errno) -> MediationStop {
         let missing = matches!(error, Errno::NOENT | Errno::NOTDIR);
         let inside = |start: PathBuf| self.mediator.below(&unseen(&start, path)).is_some();
@@ -246,19 +249,21 @@ impl<'a> CallMediation<'a> {
         }
     }
 
+    /// Runs a system call with the user, group and umask of the caller.
     fn make<T>(&self, make: impl FnOnce() -> rustix::io::Result<T>) -> Result<T, MediationStop> {
         let maker = self.caller.maker().map_err(|_| MediationStop::Continue)?;
         Ok(maker.act(make)?)
     }
 
+    /// Runs a system call as the caller, and returns the outcome of a call that was carried out.
     pub(super) fn done(&self, make: impl FnOnce() -> rustix::io::Result<()>) -> MediationResult {
         self.make(make)?;
         Ok(MediationOutcome::Answered(NotifyReply::Done))
     }
 
     fn open(&self, directory: u64, address: u64, flags: OFlags, mode: Mode) -> MediationResult {
-        // The most common of all.
         let (start, path) = self.start(directory, address)?;
+        // `/dev/null` is the path that is opened most often.
         if path == Path::new("/dev/null") || flags.contains(OFlags::PATH) {
             return Err(MediationStop::Continue);
         }
@@ -293,7 +298,7 @@ impl<'a> CallMediation<'a> {
                 }
                 Err(_) => return Err(MediationStop::Continue),
             }
-            // A link that leads to nothing: what it leads to is made.
+            // A symlink whose target is missing: the target is created.
             if let Ok(target) = readlinkat(&place.directory, &*place.name, Vec::new()) {
                 path = OsString::from_vec(target.into_bytes()).into();
                 start = if path.is_absolute() {
@@ -320,7 +325,7 @@ impl<'a> CallMediation<'a> {
                     }
                     return Ok(self.file(file, flags));
                 }
-                // Made by another meanwhile.
+                // Another process has created the file in the meantime.
                 Err(MediationStop::Failed(Errno::EXIST)) if !only_new => {
                     start = place.directory;
                     path = place.name.into();
@@ -339,7 +344,8 @@ impl<'a> CallMediation<'a> {
             let unnamed = flags.contains(OFlags::TMPFILE);
             if (kind == FileType::RegularFile && writes) || (kind == FileType::Directory && unnamed)
             {
-                // To read it as well is what many try first, and then to read it only.
+                // Many programs first try to open a file for reading and writing, and then only for
+                // reading.
                 let tentative = flags.contains(OFlags::RDWR)
                     && !flags.intersects(OFlags::TRUNC | OFlags::APPEND)
                     && !unnamed;
@@ -347,13 +353,13 @@ impl<'a> CallMediation<'a> {
             }
             return Err(MediationStop::Continue);
         }
-        let again = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)
+        let reopen_flags = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
         match kind {
             FileType::Symlink => return Err(MediationStop::Failed(Errno::LOOP)),
             FileType::Directory if flags.contains(OFlags::TMPFILE) => {
-                let file = self.make(|| reopen(&handle, again, mode))?;
+                let file = self.make(|| reopen(&handle, reopen_flags, mode))?;
                 return Ok(self.file(file, flags));
             }
             FileType::Directory => return Err(MediationStop::Failed(Errno::ISDIR)),
@@ -361,14 +367,15 @@ impl<'a> CallMediation<'a> {
         }
         self.ask(&path, NameAction::Change, false)?;
         if kind == FileType::Fifo && !flags.contains(OFlags::NONBLOCK) {
-            let flags = again.difference(OFlags::CLOEXEC) | flags.intersection(OFlags::CLOEXEC);
+            let flags =
+                reopen_flags.difference(OFlags::CLOEXEC) | flags.intersection(OFlags::CLOEXEC);
             return Ok(MediationOutcome::Waits { handle, flags });
         }
-        let file = self.make(|| reopen(&handle, again, mode))?;
+        let file = self.make(|| reopen(&handle, reopen_flags, mode))?;
         Ok(self.file(file, flags))
     }
 
-    /// Takes note of what was made under a guarded name.
+    /// Records a file that was created under a guarded name.
     pub(super) fn record_created(&self, place: &NameLocation, directory: bool) {
         if self.is_telling(&place.path, directory) {
             let made = CreatedFileId::of(&place.directory, &place.name);
@@ -376,6 +383,7 @@ impl<'a> CallMediation<'a> {
         }
     }
 
+    /// Returns whether a path is guarded by its name.
     fn is_telling(&self, path: &Path, directory: bool) -> bool {
         let below = self.mediator.below(path);
         below.is_some_and(|below| self.mediator.names.is_guarded_name(below, directory))
@@ -447,7 +455,8 @@ impl<'a> CallMediation<'a> {
         Ok(done)
     }
 
-    /// A second name for a file: through it the file could be written, so the first is asked about too.
+    /// Creates a hard link. The file could be written through the new name, so the existing name is
+    /// checked as well.
     fn link(&self, from: (u64, u64), to: (u64, u64), flags: AtFlags) -> MediationResult {
         let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
         let path = self
@@ -475,7 +484,7 @@ impl<'a> CallMediation<'a> {
         if exists(&place.directory, &place.name) {
             return Err(MediationStop::Failed(Errno::EXIST));
         }
-        // A file without a name has none that could be guarded.
+        // A file without links has no name that could be guarded.
         if fstat(&handle)?.st_nlink > 0 {
             let path = real(&handle).map_err(|_| MediationStop::Continue)?;
             self.mediator.below(&path).ok_or(MediationStop::Continue)?;
@@ -494,8 +503,8 @@ impl<'a> CallMediation<'a> {
         })
     }
 
-    /// A socket with a name. It is no file that anything reads, so that the kernel may make it even if
-    /// it gets another name than was looked at.
+    /// Checks `bind` with a path. The kernel then creates the socket, perhaps under another name than the
+    /// checked one. That is safe, because no program reads a socket as a file.
     fn bind(&self, address: u64, length: u64) -> MediationResult {
         let name = self
             .caller
@@ -530,7 +539,8 @@ impl<'a> CallMediation<'a> {
         })
     }
 
-    /// A change of mode, owner or times: the kernel makes it or refuses it.
+    /// Records a change of mode, owner or times that the kernel will refuse, and leaves the call to the
+    /// kernel.
     fn describe(&self, directory: u64, address: u64) -> MediationResult {
         let (start, path) = self.start(directory, address)?;
         let handle =
@@ -543,13 +553,14 @@ impl<'a> CallMediation<'a> {
     }
 }
 
+/// Returns a handle of the root directory.
 pub(super) fn root() -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open("/", flags, Mode::empty())
 }
 
-/// A handle of what a path leads to. Not through the links of `/proc`, which mean one thing here and
-/// another for the caller.
+/// Returns a handle of the file that a path leads to. Fails at links like `/proc/self/fd/1`, which lead
+/// to another file here than for the caller.
 pub(super) fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     openat2(
@@ -561,12 +572,12 @@ pub(super) fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::
     )
 }
 
-/// The directory that a path leads to, and the name in it.
+/// Resolves the directory of a path, and returns the entry that the path names.
 pub(super) fn place(start: &OwnedFd, path: &Path) -> rustix::io::Result<NameLocation> {
     let bytes = path.as_os_str().as_bytes();
     let trimmed = bytes.trim_ascii_end_slashes();
     let (above, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
-        Some(at) => (&trimmed[..=at], &trimmed[at + 1..]),
+        Some(slash) => (&trimmed[..=slash], &trimmed[slash + 1..]),
         None => (&b"."[..], trimmed),
     };
     if matches!(name, b"" | b"." | b"..") {

@@ -12,7 +12,7 @@ use crate::RefusedWrite;
 /// read.
 const MOST: usize = 64;
 
-/// Kernel file systems, in which no user could allow writing.
+/// Kernel file systems. Users cannot allow writing there.
 const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// The writes that a command tried and was refused.
@@ -26,18 +26,19 @@ impl RefusedWrites {
         if !path.is_absolute() || NO_FILES.iter().any(|place| path.starts_with(place)) {
             return;
         }
-        let mut noted = self.0.borrow_mut();
-        if noted.len() >= MOST {
+        let mut recorded = self.0.borrow_mut();
+        if recorded.len() >= MOST {
             return;
         }
         let is_new = |path: &Path| path.symlink_metadata().is_err();
         let new = is_new(path);
-        let same = |one: &&mut RefusedWrite| {
-            one.path == path || (new && one.path.parent() == path.parent() && is_new(&one.path))
+        let same = |known: &&mut RefusedWrite| {
+            known.path == path
+                || (new && known.path.parent() == path.parent() && is_new(&known.path))
         };
-        match noted.iter_mut().find(same) {
+        match recorded.iter_mut().find(same) {
             Some(known) => known.tentative &= tentative,
-            None => noted.push(RefusedWrite {
+            None => recorded.push(RefusedWrite {
                 path: path.to_path_buf(),
                 tentative,
             }),

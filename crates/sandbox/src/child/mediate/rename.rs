@@ -1,8 +1,8 @@
-//! What is moved and removed on a command's behalf.
+//! Moving and removing files on behalf of a command.
 //!
-//! What the names of files are good for stays as it was: what is kept from a command is neither removed
-//! nor moved away, by whatever it was replaced from outside meanwhile. What a command has made itself,
-//! it may remove, or no repository that it makes could be taken away again.
+//! A protected path is neither removed nor moved away, even if a process outside has replaced the file
+//! there. Our process decides whether a guarded name may be removed. The question states whether the
+//! command itself has created the file, so that a command can remove a repository that it created.
 
 use std::{
     fs::File,
@@ -34,7 +34,7 @@ impl CallMediation<'_> {
                 false => Errno::NOTDIR,
             }));
         }
-        // A directory that is removed is empty: what was in it was asked about.
+        // A directory that can be removed is empty, so its contents need no check.
         self.ask_to_leave(&place, false)?;
         let known = self.mediator.made.known(&place);
         let done = self.done(|| unlinkat(&place.directory, &*place.name, flags))?;
@@ -42,16 +42,17 @@ impl CallMediation<'_> {
         Ok(done)
     }
 
-    /// May what is there be removed, or be moved away with all that is in it?
-    fn ask_to_leave(&self, place: &NameLocation, with_all: bool) -> Result<(), MediationStop> {
+    /// Asks whether the existing file may be removed or moved away. `with_contents`: it is a directory
+    /// that is moved with its contents.
+    fn ask_to_leave(&self, place: &NameLocation, with_contents: bool) -> Result<(), MediationStop> {
         if self.mediator.kept.holds(&place.path) {
             return Err(self.refuse_protected(&place.path));
         }
-        if !self.is_guarded(&place.path, with_all) {
+        if !self.is_guarded(&place.path, with_contents) {
             return Ok(());
         }
         let made = self.mediator.made.known(place).is_some();
-        self.ask(&place.path, NameAction::Remove { made }, with_all)
+        self.ask(&place.path, NameAction::Remove { made }, with_contents)
     }
 
     pub(super) fn rename(
@@ -77,18 +78,19 @@ impl CallMediation<'_> {
             return Err(MediationStop::Failed(Errno::NOTDIR));
         }
         let replaced = kind(&target).ok();
-        // A file of which it counts what it says may be replaced, if that is judged fine.
-        let judged = !directory && self.mediator.names.judged.contains(&target.path);
+        // A protected file whose new contents are checked may be replaced.
+        let is_checked = !directory && self.mediator.names.judged.contains(&target.path);
         if flags.contains(RenameFlags::NOREPLACE) && replaced.is_some() {
             return Err(MediationStop::Failed(Errno::EXIST));
         }
-        // What is in a directory is asked about one by one: so it is, when it is copied.
+        // The files in the directory must be checked one by one. Programs then copy the directory instead,
+        // and each copied file is checked.
         let either = directory || replaced == Some(FileType::Directory);
         if either && inside(&source) != inside(&target) {
             return Err(MediationStop::Failed(Errno::XDEV));
         }
         if flags.contains(RenameFlags::EXCHANGE) {
-            // Each comes to the name of the other. No program needs that of guarded names.
+            // Both names get another file. No program needs that for guarded names.
             let kept = &self.mediator.kept;
             if self.is_guarded(&source.path, either)
                 || self.is_guarded(&target.path, either)
@@ -99,7 +101,7 @@ impl CallMediation<'_> {
             }
         } else {
             self.ask_to_leave(&source, directory)?;
-            if replaced.is_some() && !judged {
+            if replaced.is_some() && !is_checked {
                 self.ask_to_leave(&target, false)?;
             }
         }
@@ -107,7 +109,7 @@ impl CallMediation<'_> {
             let (from, to) = (&source.directory, &target.directory);
             renameat_with(from, &*source.name, to, &*target.name, flags)
         };
-        if self.mediator.kept.includes(&target.path) && !judged {
+        if self.mediator.kept.includes(&target.path) && !is_checked {
             return Err(self.refuse_protected(&target.path));
         }
         if !self.is_guarded(&target.path, directory) {
@@ -142,10 +144,11 @@ fn kind(place: &NameLocation) -> rustix::io::Result<FileType> {
     Ok(FileType::from_raw_mode(found.st_mode))
 }
 
-/// A longer file is moved to a guarded name as it is, or not at all.
+/// The maximum size in bytes of a file whose contents are checked before it gets a guarded name. A longer
+/// file is moved unchecked or refused, as the policy decides.
 const MOST_CONTENTS: u64 = 64 << 10;
 
-/// What a file holds, if that is not too much.
+/// Returns the contents of a regular file; `None` if they are longer than [`MOST_CONTENTS`].
 pub(super) fn contents(place: &NameLocation) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;
@@ -158,8 +161,8 @@ pub(super) fn contents(place: &NameLocation) -> Option<Vec<u8>> {
     (contents.len() as u64 <= MOST_CONTENTS).then_some(contents)
 }
 
-/// Installs a file with these contents as the target, and removes the source. A process may have the source open
-/// for writing, so the file itself is not moved.
+/// Installs a new file with these contents as the target, and removes the source. The source itself is
+/// not moved, because a process may have it open for writing.
 fn replace(
     source: &NameLocation,
     target: &NameLocation,
@@ -191,7 +194,7 @@ pub(super) fn install(
     renamed
 }
 
-/// A name that no other process can guess, or it would have the new file open already.
+/// Returns a random name. A process that could guess it could open the new file before it is installed.
 fn random() -> rustix::io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
