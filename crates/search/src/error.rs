@@ -42,8 +42,8 @@ pub enum SearchError {
     PathMissing { path: PathBuf },
 
     #[error(
-        "{path} leads to another place now than when this call was permitted: a symbolic link in it \
-         was changed meanwhile. Nothing was searched; call again if you still want it",
+        "{path} now leads to another place than when this call was permitted: a symbolic link in it \
+         was changed. Nothing was searched; repeat the call if you still need it",
         path = path.display()
     )]
     LeadsElsewhere { path: PathBuf },
@@ -51,7 +51,7 @@ pub enum SearchError {
     #[error("{path} is not an absolute path", path = path.display())]
     PathNotAbsolute { path: PathBuf },
 
-    #[error("{path} is not a directory: name the directory to look in", path = path.display())]
+    #[error("{path} is not a directory: name the directory to search", path = path.display())]
     NotADirectory { path: PathBuf },
 
     #[error(

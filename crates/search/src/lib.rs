@@ -16,7 +16,7 @@
 //! - `root` and `walk`: the start of a search, and the files that exist for it by ripgrep's rules.
 //! - `index`: trees that are cached between calls, and their index in memory and on disk.
 //! - `handle`: directories and files opened relative to one another.
-//! - `leave_out`: paths that must not be read.
+//! - `exclusions`: paths that must not be read.
 //! - `stop`, `skip`, `error`: ending early, what was not searched, and invalid queries.
 
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! Stands for `index` on systems without a drainable event queue: nothing is cached between calls.
+//! Replaces `index` on systems without a drainable event queue: nothing is cached between calls.
 
 use std::path::{Path, PathBuf};
 

@@ -21,9 +21,9 @@ pub(crate) enum OpenedRoot {
     File(File),
 }
 
-/// Opens the target of a path, following links. If `judged` is set, it is the real path that the
-/// permission check resolved, and the path must still resolve to it.
-pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<SearchRoot, SearchError> {
+/// Opens the target of a path, following links. If `authorized` is set, it is the real path that
+/// the permission check resolved, and the path must still resolve to it.
+pub(crate) fn open(path: &Path, authorized: Option<&Path>) -> Result<SearchRoot, SearchError> {
     if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(SearchError::NulByte { field: "path" });
     }
@@ -31,7 +31,7 @@ pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<SearchRoot, Sea
     // Most paths contain no link, and one system call detects that.
     #[cfg(target_os = "linux")]
     if let Some(directory) = Directory::without_links(path) {
-        if judged.is_some_and(|judged| judged != path) {
+        if authorized.is_some_and(|authorized| authorized != path) {
             return Err(SearchError::LeadsElsewhere { path: owned() });
         }
         return Ok(SearchRoot {
@@ -53,7 +53,7 @@ pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<SearchRoot, Sea
         },
     };
     let real = fs::canonicalize(path).map_err(failed)?;
-    if judged.is_some_and(|judged| judged != real) {
+    if authorized.is_some_and(|authorized| authorized != real) {
         return Err(SearchError::LeadsElsewhere { path: owned() });
     }
     let kind = fs::symlink_metadata(&real).map_err(failed)?.file_type();

@@ -12,10 +12,10 @@ pub struct IndexSettings {
     pub enabled: bool,
     /// The directory for index files, for later sessions; `None` stores none.
     pub cache_folder: Option<PathBuf>,
-    /// The maximum number of bytes of file contents to cache. By default an eighth of the machine's
+    /// The maximum number of bytes of file contents to cache. By default one eighth of the physical
     /// memory, at most 256 MB.
     pub memory: Option<usize>,
-    /// Cached contents are freed after this long without a search.
+    /// The time without a search after which cached contents are freed.
     pub contents_kept: Duration,
     /// Compares each answer with that of a plain walk, and panics if they differ.
     pub verify: bool,
@@ -25,9 +25,9 @@ pub struct IndexSettings {
     /// names outside the tree. Other files are checked before each answer. By default half of what
     /// the kernel allows a user.
     pub watched_files: Option<usize>,
-    /// Up to this many candidates, each file is checked with `stat` before its cached text is used,
-    /// even if it is watched: another program may write to it through a memory map. With more
-    /// candidates, the checks would take longer than the search.
+    /// The number of candidates up to which each file is checked with `stat` before its cached text
+    /// is used, even if it is watched: another program may write to it through a memory map. With
+    /// more candidates, the checks would take longer than the search.
     pub looked_at: usize,
     /// Builds everything within the calls instead of in the background: slow, for tests.
     pub at_once: bool,
@@ -77,7 +77,7 @@ pub struct IndexFile {
     pub path: PathBuf,
     /// The size of the file in bytes.
     pub bytes: u64,
-    /// The time at which the file was last used.
+    /// The time of the last use of the file.
     pub used: SystemTime,
 }
 

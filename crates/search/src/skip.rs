@@ -16,7 +16,7 @@ pub struct Skip {
     pub reason: SkipReason,
 }
 
-/// The reason why something was not searched, or only in part.
+/// The reason why a file or directory was not searched, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SkipReason {

@@ -1,4 +1,4 @@
-//! Ends a search early: a deadline, a cancel signal, and the record of which one took effect.
+//! Ends a search early: a deadline, a cancel signal, and the record of the one that took effect.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

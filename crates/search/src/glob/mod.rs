@@ -1,7 +1,7 @@
 //! Glob: lists the files whose path matches a pattern.
 //!
 //! - `pattern`: the meaning of a pattern, and the directory its search starts in.
-//! - `kept`: answers from a tree that is indexed between calls.
+//! - `indexed`: answers from a tree that is indexed between calls.
 //! - this module: the walk, and the report made from it.
 
 #[cfg(target_os = "linux")]
@@ -44,7 +44,7 @@ pub struct GlobQuery {
     pub judged: Option<PathBuf>,
     /// The directory that the user's global excludes are relative to (the session's directory).
     pub current_dir: PathBuf,
-    /// Leave out files that ignore files exclude. The pattern never brings such a file back.
+    /// Leave out files that ignore files exclude, even if the pattern names them.
     pub respect_ignore: bool,
     /// Include names that start with a dot.
     pub hidden: bool,
@@ -103,11 +103,11 @@ fn sound(query: &GlobQuery) -> Result<GlobPlan, SearchError> {
     let (base, rest) = split_pattern(&query.pattern, &query.base);
     let pattern = Pattern::new(&rest)?;
     // The permission check covered only the query's base, so the pattern must not move it.
-    let judged = query.judged.as_deref();
-    if judged.is_some() && base != query.base {
+    let authorized = query.judged.as_deref();
+    if authorized.is_some() && base != query.base {
         return Err(SearchError::LeadsElsewhere { path: base });
     }
-    let root = root::open(&base, judged)?;
+    let root = root::open(&base, authorized)?;
     let OpenedRoot::Directory(directory) = root.opened else {
         return Err(SearchError::NotADirectory { path: base });
     };
@@ -167,7 +167,7 @@ fn verify(query: &GlobQuery, report: &GlobReport, threads: usize) -> Result<(), 
     let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
     assert!(
         ours == plain || again()? != plain,
-        "the kept tree gives another answer than a walk to {query:?}:\n{ours}\nplain:\n{plain}"
+        "the cached tree gives another answer than a walk to {query:?}:\n{ours}\nplain:\n{plain}"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Collects the results of all files, in whatever order the threads search them.
+//! Collects the results of all files, in any order in which the threads search them.
 //!
 //! In content mode with a limit, the report has the first N rows in path order. As soon as N rows
 //! are known from any files, nothing after the last of these files can be shown. The path of that

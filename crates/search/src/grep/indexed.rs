@@ -28,7 +28,7 @@ use crate::walk::NameRules;
 /// The number of files a thread takes at a time.
 const BLOCK: usize = 48;
 
-/// Each further thread is started only for this many bytes of work.
+/// The number of bytes of work for which each further thread is started.
 const WORTH_A_THREAD: u64 = 768 << 10;
 
 /// The number of bytes searched before the read lock on the tree is released.
@@ -104,7 +104,7 @@ pub(super) fn run(
             SkipReason::IgnoreFile { .. } => skip.path.as_deref().and_then(Path::parent),
             _ => skip.path.as_deref(),
         };
-        // Problems above the root are always reported, whatever is excluded below it.
+        // Problems above the root are always reported, even if everything below it is excluded.
         let is_below = directory.is_some_and(|path| path.starts_with(&query.path));
         if !is_below || !directory.is_some_and(|path| search.left_out.holds(path)) {
             skips.add(skip.path.as_deref(), skip.reason.clone());

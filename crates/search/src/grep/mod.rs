@@ -2,9 +2,9 @@
 //!
 //! - `query`: the request; `report`: the result.
 //! - `matcher` and `filter`: the regex, the globs and the file type, built as ripgrep builds them.
-//! - `narrow` and `relaxed`: prefilters that rule out lines faster than the pattern itself.
+//! - `prefilter` and `relaxed`: prefilters that rule out lines faster than the pattern itself.
 //! - `scan`: searches one file; `rows`: the rows shown for a match; `text`: the matches in a text.
-//! - `harvest`: collects the results of all files, and decides where the search may end early.
+//! - `collector`: collects the results of all files, and decides where the search may end early.
 
 mod collector;
 mod filter;
@@ -13,7 +13,7 @@ mod indexed;
 mod matcher;
 #[cfg_attr(
     not(target_os = "linux"),
-    expect(dead_code, reason = "only what is kept is narrowed")
+    expect(dead_code, reason = "only cached texts are prefiltered")
 )]
 mod prefilter;
 mod query;

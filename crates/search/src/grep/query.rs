@@ -56,8 +56,7 @@ pub enum GrepMode {
 }
 
 impl GrepQuery {
-    /// Requests the files below `path`, or `path` itself if it is a file, in which the pattern
-    /// matches.
+    /// Requests the matching files below `path`, or `path` itself if it is a matching file.
     pub fn new(pattern: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {

@@ -1,4 +1,4 @@
-//! A pattern without its word boundaries, which matches wherever the pattern does.
+//! A pattern without its word boundaries, which matches everything that the pattern matches.
 //!
 //! The fast regex engine cannot evaluate Unicode word boundaries in a text with non-ASCII letters;
 //! the slow engine takes ten times as long. A text that the relaxed pattern does not match needs no

@@ -12,7 +12,7 @@ use super::scan::{FileMatches, StopPoller};
 use super::{GrepRow, MAX_COLUMNS, RowKind};
 use crate::skip::SkipReason;
 
-/// The number of bytes after a multi-line match that ripgrep shows to a look-ahead such as `$` when
+/// The number of bytes after a multi-line match that ripgrep shows to a lookahead such as `$` when
 /// it finds the match again.
 const LOOK_AHEAD: usize = 128;
 

@@ -24,8 +24,8 @@ use super::{GrepMode, GrepQuery, GrepRow};
 use crate::skip::SkipReason;
 use crate::stop::StopFlag;
 
-/// A stop is checked only once in this many matches, because reading the clock costs more than a
-/// short line.
+/// The number of matches between two checks for a stop: reading the clock takes longer than
+/// searching a short line.
 const MATCHES_PER_CHECK: u32 = 32;
 
 /// The buffer size of a searcher for texts in memory, which needs none but must have one.
@@ -34,7 +34,7 @@ const NO_BUFFER: usize = 1;
 /// The maximum number of bytes that a new searcher reads at a time.
 const FRESH_BUFFER: usize = 64 * 1024;
 
-/// The number of bytes in which the searcher looks for a byte order mark before it reads on.
+/// The number of bytes that the searcher reads first, to detect a byte order mark.
 const MARK: usize = 3;
 
 /// The maximum number of bytes of one file that a search holds in memory: a line, or in multiline

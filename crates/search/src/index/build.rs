@@ -480,7 +480,7 @@ fn index_one(
     indexed.mark = text.mark;
     indexed.is_settled = text.is_settled;
     indexed.held = text.hold(&holder.budget);
-    // A UTF-8 byte order mark is harmless for trigrams. Files with any other mark or with NUL bytes
+    // A UTF-8 byte order mark does not affect trigrams. Files with any other mark or with NUL bytes
     // must always be searched.
     let is_text = match text.kind {
         TextKind::Plain => true,

@@ -108,7 +108,7 @@ impl Drop for BudgetShare {
     }
 }
 
-/// The memory in bytes that a text takes in addition to its content.
+/// The memory in bytes that a text uses besides its content.
 const OVERHEAD: usize = 64;
 
 impl TextBudget {

@@ -72,7 +72,7 @@ pub(crate) fn save(holder: &TreeHandle) {
     if let Err(error) = save_in(folder, holder) {
         // The session works without the file; only the next session has to build the index again.
         tracing::info!(
-            "the search index is not kept in {}: {error}",
+            "the search index cannot be stored in {}: {error}",
             folder.display()
         );
     }

@@ -31,10 +31,10 @@ impl FileFingerprint {
         }
     }
 
-    /// Returns whether a change after `moment` would show in the timestamps. It would not if the
-    /// last change was just before `moment` or is in the future, as after the clock was set back.
-    pub(crate) fn is_settled(&self, moment: SystemTime) -> bool {
-        let before = moment.checked_sub(TICK).unwrap_or(UNIX_EPOCH);
+    /// Returns whether a change after `time` would show in the timestamps. It would not if the
+    /// last change was just before `time` or is in the future, as after the clock was set back.
+    pub(crate) fn is_settled(&self, time: SystemTime) -> bool {
+        let before = time.checked_sub(TICK).unwrap_or(UNIX_EPOCH);
         let before = before.duration_since(UNIX_EPOCH).unwrap_or_default();
         let before = (before.as_secs() as i64, before.subsec_nanos());
         self.changed < before && self.modified < before

@@ -4,7 +4,7 @@
 //! file may have, or get at any time, another name outside the tree and be written through that
 //! name; only a watch on the file itself reports this. So a file that the index may rule out
 //! without a `stat` is watched, and a file that cannot be watched is checked with `stat` before
-//! each answer. A watch ends with its first event. After that, nothing is known about the file
+//! each answer. A watch ends with its first event. After that, the state of the file is unknown
 //! until it is read again, so repeated writes do not fill the event queue.
 
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use std::fs;
 use super::tree::EntryNumber;
 use super::watch::WatchNumber;
 
-/// The maximum number of watched files, whatever the kernel permits: each takes about 1 KB of
+/// The maximum number of watched files, even if the kernel permits more: each takes about 1 KB of
 /// kernel memory.
 const MOST: usize = 150_000;
 
@@ -57,7 +57,7 @@ impl FileWatches {
         self.most.saturating_sub(self.files.len())
     }
 
-    /// Stops adding watches: the kernel has no more.
+    /// Stops adding watches: the kernel grants no further ones.
     pub(crate) fn is_full(&mut self) {
         self.most = self.files.len();
     }

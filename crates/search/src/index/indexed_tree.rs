@@ -130,7 +130,7 @@ impl IndexedTree {
         })
     }
 
-    /// Stores a content that was just renamed into place; see `handed_over`.
+    /// Stores a content that was just renamed into place; see `written_contents`.
     pub(crate) fn hand_over(&mut self, below: &Path, content: &[u8], identity: &FileIdentity) {
         self.handed_over.add(below, content, identity);
     }

@@ -5,13 +5,13 @@
 //! searched, by the usual searcher, and from memory if their texts fit. In any doubt the result is
 //! [`IndexMiss`], and a plain walk answers the call.
 //!
-//! - Data structures without I/O: `trigram`, `bits`, `segment` (the index), `plan` (the trigrams
-//!   that a pattern needs).
-//! - The tree: `mark` (fingerprints), `guards` (files outside it), `watch` and `flood` (events),
-//!   `file_watches`, `load` (reading it), `tree`, `looks` (checks), `contents` and `handed_over`
-//!   (texts), `kept` (the tree with its index).
-//! - Its life: `holder` (the handle), `build` (the background thread), `file` (the index on disk),
-//!   `store` (the trees of an engine).
+//! - Data structures without I/O: `trigram`, `bits`, `segment` (the index), `trigram_query` (the
+//!   trigrams that a pattern needs).
+//! - The tree: `file_fingerprint`, `outside_files`, `watch` and `watch_overflow` (events),
+//!   `file_watches`, `load` (reading it), `tree`, `file_checks`, `contents` and `written_contents`
+//!   (texts), `indexed_tree` (the tree with its index).
+//! - Its lifecycle: `tree_handle` (the handle), `build` (the background thread), `file` (the index
+//!   on disk), `store` (the trees of an engine).
 
 mod bits;
 mod build;

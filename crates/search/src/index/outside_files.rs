@@ -64,13 +64,13 @@ fn look(path: &Path) -> Option<FileFingerprint> {
 struct MissingNames {
     directory: Box<Path>,
     paths: Vec<Box<Path>>,
-    /// The directory's fingerprint when none of the names existed. `None` if a new name might not
-    /// show in its timestamps.
+    /// The directory's fingerprint at a time when all names were missing. `None` if a new name
+    /// might not show in its timestamps.
     seen: Option<FileFingerprint>,
 }
 
 impl MissingNames {
-    /// Returns whether none of the names exists. If the directory is unchanged, this takes one
+    /// Returns whether all names are still missing. If the directory is unchanged, this takes one
     /// `stat`.
     fn are_missing(&mut self) -> bool {
         // This must come first: any change after this `stat` alters the timestamps.

@@ -16,9 +16,9 @@
 //! - Ignore files above the tree, and the exclude files of the repository and of the user: checked
 //!   before each answer.
 //! - A mount: the kernel reports it, and the tree is read again.
-//! - More events than fit or than are applied one by one (`flood`), or more directories than may be
-//!   watched: the tree is read again, once or before each answer. Reading it again takes a `stat`
-//!   of every file, but reads no content.
+//! - More events than fit or than are applied one by one (`watch_overflow`), or more directories
+//!   than may be watched: the tree is read again, once or before each answer. Reading it again
+//!   takes a `stat` of every file, but reads no content.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -599,7 +599,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
     }
 }
 
-/// Tells whether to watch directories.
+/// Whether to watch directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watching {
     Wanted,

@@ -24,9 +24,10 @@ pub(crate) struct TreeHandle {
     pub(crate) folder: Option<PathBuf>,
     /// Trees with fewer files are not indexed.
     pub(crate) few_files: usize,
-    /// Cached texts that were not used for this long are freed.
+    /// The time without use after which cached texts are freed.
     pub(crate) contents_kept: Duration,
-    /// Up to this many candidates, each is checked with `stat` before its cached text is used.
+    /// The number of candidates up to which each one is checked with `stat` before its cached text
+    /// is used.
     pub(crate) looked_at: usize,
     /// The maximum number of files that get their own watch, if the settings limit it.
     watched_files: Option<usize>,
@@ -50,7 +51,7 @@ pub(crate) enum TreeStage {
 #[derive(Debug)]
 pub(crate) struct BackgroundWork {
     pub(crate) has_thread: bool,
-    /// True if there is something to do.
+    /// True if work is pending.
     pub(crate) is_wanted: bool,
     /// True if contents are requested, not only names.
     pub(crate) wants_index: bool,

@@ -3,7 +3,7 @@
 //!
 //! ASCII letters are folded to lower case in files and in queries, so that one index serves both
 //! case-sensitive and case-insensitive queries. Nothing else is folded: for other letters, the
-//! query plan lists all spellings (`plan`).
+//! query plan lists all spellings (`trigram_query`).
 
 /// Three bytes; the first is the most significant.
 pub(crate) type Trigram = u32;

@@ -258,8 +258,8 @@ fn joined(one: &Texts, two: &Texts) -> Texts {
         .collect()
 }
 
-/// Returns the condition that a text contains all trigrams of at least one of these texts. If there
-/// are no texts, no text satisfies it.
+/// Returns the condition that a text contains all trigrams of at least one of these texts. If
+/// `texts` is empty, the condition is never satisfied.
 fn one_of(texts: &Texts) -> TrigramQuery {
     let mut query = TrigramQuery::Or(Vec::new());
     for text in texts {
@@ -341,8 +341,8 @@ fn of_repetition(repetition: &Repetition, depth: usize) -> KnownTexts {
     }
 }
 
-/// Returns all texts that a small class can match, or `None` for "anything". A class that matches
-/// nothing also gives `None`: the regex engine handles such a pattern.
+/// Returns all texts that a small class can match, or `None` for "anything". A class without
+/// characters also gives `None`: the regex engine handles its pattern.
 fn of_class(class: &Class) -> Option<Texts> {
     let mut texts = Texts::new();
     match class {

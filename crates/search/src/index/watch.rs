@@ -2,7 +2,8 @@
 //!
 //! The kernel queues an event within the system call that makes the change. So draining the queue
 //! shows every change that was finished before: no thread reads events, and no event is delayed.
-//! `tree` lists what the kernel does not report; `flood` closes a queue that grows too large.
+//! `tree` lists what the kernel does not report; `watch_overflow` closes a queue that grows too
+//! large.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

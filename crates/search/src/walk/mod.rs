@@ -159,14 +159,15 @@ pub struct ListedEntry {
     pub ignored: bool,
 }
 
-/// Lists one directory, in no order. `judged` is the real path that the permission check resolved,
-/// if it did. `current_dir` is the directory that the user's global excludes are relative to.
+/// Lists one directory, in no order. `authorized` is the real path that the permission check
+/// resolved, if it did. `current_dir` is the directory that the user's global excludes are relative
+/// to.
 pub fn list_directory(
     path: &Path,
-    judged: Option<&Path>,
+    authorized: Option<&Path>,
     current_dir: &Path,
 ) -> Result<DirectoryList, SearchError> {
-    let opened = root::open(path, judged)?;
+    let opened = root::open(path, authorized)?;
     let OpenedRoot::Directory(directory) = opened.opened else {
         return Err(SearchError::NotADirectory {
             path: path.to_path_buf(),
