@@ -1,4 +1,4 @@
-//! Agents of a project that would start something: agent files with hooks or MCP servers in their
+//! Agents of a project that would start programs: agent files with hooks or MCP servers in their
 //! front matter.
 
 use std::{

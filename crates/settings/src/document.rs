@@ -181,10 +181,10 @@ pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, St
         .ok_or("a settings file is one JSON object")?;
     let permissions = object
         .object_value_or_create("permissions")
-        .ok_or("its permissions are no object")?;
+        .ok_or("its permissions are not an object")?;
     let array = permissions
         .array_value_or_create(list)
-        .ok_or_else(|| format!("its permissions.{list} is no list"))?;
+        .ok_or_else(|| format!("its permissions.{list} is not a list"))?;
     let known: Vec<Value> = array
         .elements()
         .iter()
@@ -217,7 +217,7 @@ pub fn with_value(text: &str, names: &[&str], value: &Value) -> Result<String, S
     for name in above {
         object = object
             .object_value_or_create(name)
-            .ok_or_else(|| format!("its {name} is no object"))?;
+            .ok_or_else(|| format!("its {name} is not an object"))?;
     }
     match object.get(last) {
         Some(property) => property.set_value(input(value)),

@@ -24,7 +24,7 @@ pub(super) const LOCAL: &str = ".claude/settings.local.json";
 /// The folders of settings files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsPlaces {
-    /// The directory in which the session starts; absolute.
+    /// The directory where the session starts; absolute.
     pub cwd: PathBuf,
     /// The home directory.
     pub home: PathBuf,
@@ -268,7 +268,7 @@ impl SettingsFile {
     fn repeated(&self) -> impl Iterator<Item = SettingsProblem> {
         self.document.repeated.iter().map(|pointer| {
             let name = pointer.trim_start_matches('/').replace('/', ".");
-            let what = format!("{name} is given twice; only what this line says counts");
+            let what = format!("{name} occurs twice; only the value on this line applies");
             self.problem(pointer, &what)
         })
     }

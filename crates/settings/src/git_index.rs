@@ -35,13 +35,13 @@ pub(super) fn tracks(file: &Path) -> bool {
     };
     match fs::read(repository.git_dir.join("index")) {
         Ok(bytes) => holds(&bytes, &path.to_string_lossy()),
-        // No index yet: nothing is tracked.
+        // Without an index, git tracks no files.
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(_) => true,
     }
 }
 
-/// Does an index hold this path?
+/// Returns whether an index contains this path.
 fn holds(index: &[u8], path: &str) -> bool {
     let mut held = false;
     let read = each(index, |_, name| {

@@ -19,7 +19,7 @@ use super::real_path;
 /// Git rejects a longer file `.git`.
 const MAX_GIT_FILE: u64 = 1 << 20;
 
-/// Git reads no more of `HEAD` to check it.
+/// The number of bytes that git reads of `HEAD` to check it.
 const MAX_HEAD: u64 = 255;
 
 /// The lengths of an object's name, in hexadecimal digits, for SHA-1 and SHA-256. The shorter one decides.
@@ -192,7 +192,7 @@ fn has_parts(has: &dyn Fn(&str) -> bool) -> bool {
     count >= 2 || (parts[0] && has("commondir"))
 }
 
-/// The contents of a regular file of at most this many bytes.
+/// Returns the contents of a regular file of at most `max` bytes.
 fn read_file(file: &Path, max: u64) -> io::Result<Vec<u8>> {
     if fs::metadata(file)?.len() > max {
         return Err(io::ErrorKind::FileTooLarge.into());

@@ -21,7 +21,7 @@ impl Settings {
     pub fn question_timeout(&mut self) -> Option<Duration> {
         self.first("askUserQuestionTimeout", |_, layer, text| {
             if layer.is_in_workspace() {
-                return Err("it only counts in the user's own settings; it is left out");
+                return Err("it applies only in the user's own settings; it is left out");
             }
             let seconds = match text {
                 "never" => return Ok(None),
@@ -42,7 +42,7 @@ impl Settings {
         let off = layers.any(|layer| layer.document.value["autoMemoryEnabled"] == false);
         let directory = self.first("autoMemoryDirectory", |settings, layer, text| {
             if layer.is_in_workspace() {
-                return Err("it only counts in the user's own settings; it is left out");
+                return Err("it applies only in the user's own settings; it is left out");
             }
             Ok(settings.path(text))
         });

@@ -120,7 +120,7 @@ impl Settings {
             };
             let mut complain = |what: &str| self.problems.push(layer.problem(pointer, what));
             if value == "auto" {
-                complain("mode auto is not known here; default is used");
+                complain("mode auto is not supported here; default is used");
                 continue;
             }
             let Ok(mode) = serde_json::from_value::<Mode>(value.clone()) else {
@@ -410,7 +410,7 @@ impl Settings {
         ))
     }
 
-    /// Returns the file to which rules are written that the user approves.
+    /// Returns the file that receives the rules that the user approves.
     pub fn local_file(&self) -> PathBuf {
         local_root(&self.places).join(LOCAL)
     }

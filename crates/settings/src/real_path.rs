@@ -76,7 +76,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Checking every name of a path for links takes one system call per name. For paths with at least
-/// this many names it is cheaper to ask the kernel once whether there is any link.
+/// `DEEP` names it is cheaper to ask the kernel once whether there is any link.
 const DEEP: usize = 3;
 
 /// Returns whether the path is plain (see [`is_plain`]) and has many names.

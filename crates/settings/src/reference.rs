@@ -1,4 +1,4 @@
-//! The reference of all settings: type, files in which they have an effect, and meaning. The
+//! The reference of all settings: type, files where they have an effect, and meaning. The
 //! documentation is generated from it, and the Config tool uses it.
 
 use std::fmt::Write;
@@ -10,7 +10,7 @@ pub struct SettingKey {
     pub name: &'static str,
     /// Its type.
     pub takes: SettingType,
-    /// The files in which it has an effect.
+    /// The files where it has an effect.
     pub counts_in: AllowedScopes,
     /// Whether it is a preference. Other settings may change permissions, run code or hold secrets.
     pub is_light: bool,
@@ -49,7 +49,7 @@ impl SettingType {
     }
 }
 
-/// The files in which a setting has an effect.
+/// The files where a setting has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedScopes {
     /// All files. In files of the workspace, loosening values need trust.
@@ -254,7 +254,7 @@ const HOOKS: &[SettingKey] = &[
     heavy(
         "allowedHttpHookUrls",
         List,
-        "URLs to which hooks of type `http` may post; `*` matches any text",
+        "URLs that hooks of type `http` may post to; `*` matches any text",
     ),
     heavy(
         "httpHookAllowedEnvVars",
@@ -308,7 +308,7 @@ const MODEL: &[SettingKey] = &[
     heavy(
         "autoCompactWindow",
         Number,
-        "the context window in tokens at which conversations are summarized",
+        "the context window in tokens; it determines when conversations are compacted",
     ),
     users(
         "webSearch",
@@ -335,7 +335,7 @@ const INSTRUCTIONS: &[SettingKey] = &[
     heavy(
         "autoMemoryEnabled",
         Flag,
-        "`false`: no memory is kept between sessions",
+        "`false`: no memory is stored between sessions",
     ),
     users("autoMemoryDirectory", Text, "the directory of this memory"),
     heavy("plansDirectory", Text, "the directory for plans"),

@@ -80,9 +80,9 @@ impl SettingsAccess for SettingsFiles {
         }
         let near = suggestions::names(setting, known().map(|key| key.name), 3);
         SettingRisk::Unknown(match near.is_empty() {
-            true => format!("There is no setting {setting} that can be had here."),
+            true => format!("haft has no setting {setting}."),
             false => format!(
-                "There is no setting {setting} that can be had here. Did you mean {}?",
+                "haft has no setting {setting}. Did you mean {}?",
                 near.join(", ")
             ),
         })
@@ -205,8 +205,8 @@ impl SettingsFiles {
         match after.iter().find(|thing| !before.contains(thing)) {
             None => Ok(()),
             Some(thing) => Err(format!(
-                "it would not count: {thing} waits for trust, because the file holds settings that \
-                 haft did not write. The user can look at them and trust the directory with \
+                "it would have no effect: {thing} needs trust, because the file contains settings \
+                 that haft did not write. The user can review them and trust the directory with \
                  `haft permissions trust`."
             )),
         }

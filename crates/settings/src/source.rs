@@ -22,8 +22,8 @@ pub enum SettingsScope {
     User,
     /// An answer in this session.
     Session,
-    /// An active skill, until the next user prompt. Regardless of its author, it permits no more
-    /// than a project's rule could.
+    /// An active skill, until the next user prompt. Regardless of its author, it can permit only what
+    /// a project's rule could permit.
     Turn,
 }
 
@@ -42,7 +42,7 @@ impl SettingsScope {
             Self::Project => "project settings",
             Self::User => "user settings",
             Self::Session => "this session",
-            Self::Turn => "the skill at work",
+            Self::Turn => "the active skill",
         }
     }
 }
@@ -82,7 +82,7 @@ impl fmt::Display for RuleSource {
 /// The base directories of the path patterns of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternBases {
-    /// For `./p` and `p`: the directory in which the session started.
+    /// For `./p` and `p`: the directory where the session started.
     pub cwd: PathBuf,
     /// For `~/p`.
     pub home: PathBuf,

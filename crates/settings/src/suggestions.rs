@@ -3,29 +3,29 @@
 /// The minimum similarity of a suggestion.
 const ALIKE: f64 = 0.7;
 
-/// Returns up to `most` names similar to `wanted`, the most similar first.
+/// Returns up to `max` names similar to `unknown`, the most similar first.
 pub fn names<'a>(
-    wanted: &str,
+    unknown: &str,
     names: impl IntoIterator<Item = &'a str>,
-    most: usize,
+    max: usize,
 ) -> Vec<&'a str> {
-    let wanted = wanted.to_lowercase();
-    let mut near: Vec<(f64, &str)> = names
+    let unknown = unknown.to_lowercase();
+    let mut similar: Vec<(f64, &str)> = names
         .into_iter()
-        .map(|name| (likeness(&wanted, &name.to_lowercase()), name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .map(|name| (likeness(&unknown, &name.to_lowercase()), name))
+        .filter(|(similarity, _)| *similarity >= ALIKE)
         .collect();
-    near.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
-    near.truncate(most);
-    near.into_iter().map(|(_, name)| name).collect()
+    similar.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
+    similar.truncate(max);
+    similar.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Returns the similarity: detects typing errors, and names that contain each other (`ReadFile` for
 /// `Read`).
-fn likeness(wanted: &str, name: &str) -> f64 {
-    let part =
-        wanted.len() >= 3 && name.len() >= 3 && (wanted.contains(name) || name.contains(wanted));
-    strsim::jaro_winkler(wanted, name).max(if part { 0.9 } else { 0.0 })
+fn likeness(unknown: &str, name: &str) -> f64 {
+    let contains =
+        unknown.len() >= 3 && name.len() >= 3 && (unknown.contains(name) || name.contains(unknown));
+    strsim::jaro_winkler(unknown, name).max(if contains { 0.9 } else { 0.0 })
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl TrustFile {
         places.user.join("haft/trust.json")
     }
 
-    /// Reads the file; if it is missing or damaged, nothing is trusted.
+    /// Reads the file. If it is missing or damaged, no directory is trusted.
     pub fn read(places: &SettingsPlaces) -> Self {
         fs::read_to_string(Self::path(places))
             .ok()

@@ -40,8 +40,8 @@ struct SeenFile {
     stamp: Stamp,
 }
 
-/// A clone starts with the same state and then checks independently; every copy of a session's
-/// context has its own.
+/// A clone starts with the same state and then checks independently. Each copy of the session context
+/// has its own clone.
 impl Clone for SettingsWatch {
     fn clone(&self) -> Self {
         Self {
