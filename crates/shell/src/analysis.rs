@@ -1,4 +1,4 @@
-//! What a line does, command by command.
+//! The result of an analysis, command by command.
 
 use std::path::PathBuf;
 
@@ -8,79 +8,81 @@ use crate::{
     effect::{CommandFinding, Effect, EffectVerdict},
 };
 
-/// Where a line would run.
+/// The place where a line would run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineLocation {
-    /// The directory it starts in; absolute.
+    /// The directory in which the line starts; absolute.
     pub cwd: PathBuf,
-    /// What `~` and `$HOME` are.
+    /// The value of `~` and `$HOME`.
     pub home: Option<PathBuf>,
 }
 
-/// A line, read.
+/// The analysis of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// Is it harmless as a whole? It is, if every part is.
+    /// The verdict on the whole line: the worst verdict of its parts.
     pub verdict: EffectVerdict,
-    /// Why, in plain words.
+    /// The reason for the verdict, as text for the user.
     pub reason: String,
-    /// What in the line says so.
+    /// The place in the line that determines the verdict.
     pub span: Span,
-    /// Every command in it, in the order they are written, what a command starts behind it. Also the
-    /// rest: redirections of compound commands, assignments, conditions.
+    /// The commands, in the order of the line. The programs that a command starts follow it.
+    /// Redirections of compound commands, assignments and conditions are parts, too.
     pub parts: Vec<LinePart>,
     /// Variables that look like secrets and whose values the line uses, unless it sets them.
     pub secrets: Vec<String>,
-    /// Why it could not be read, if so; then there are no parts.
+    /// The reason why the line could not be parsed, if so. It then has no parts.
     pub unreadable: Option<String>,
 }
 
 /// One command in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinePart {
-    /// Where it is written. What a quoted text starts is where that text is.
+    /// The command's place in the line. A command inside a quoted text has the place of that text.
     pub span: Span,
-    /// As written: blanks between words made one, redirections and comments left out, quotes kept.
+    /// The command as written, with its quotes, without redirections and comments, and with single
+    /// spaces between its arguments.
     pub text: String,
-    /// The same without the assignments in front.
+    /// Like [`LinePart::text`], but without the assignments before the command.
     pub words: String,
-    /// The words as the program gets them. None for an assignment or a redirection alone.
+    /// The arguments as the program receives them. Empty for an assignment or a redirection alone.
     pub argv: Vec<Arg>,
-    /// Variables set in front of it, or by it alone.
+    /// The assignments before the command, or without a command.
     pub assignments: Vec<SetVariable>,
-    /// The directories it may run in: after `cd a; …` both, since `cd` may fail. `None`: not known.
+    /// The directories in which the command may run. After `cd a; …` these are both directories,
+    /// because `cd` may fail. `None` means unknown.
     pub cwd: Option<Vec<PathBuf>>,
-    /// A `cd` to another directory came before it.
+    /// A `cd` to another directory precedes the command.
     pub moved: bool,
-    /// Which part starts it: the index of its wrapper.
+    /// The index of the part that starts the command, such as its wrapper.
     pub outer: Option<usize>,
-    /// What it does.
+    /// The command's effects and its verdict.
     pub finding: CommandFinding,
 }
 
-/// A variable, set.
+/// An assignment of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetVariable {
-    /// Its name.
+    /// The variable's name.
     pub name: String,
-    /// It is a plain value, not an array or one element, and not a locale whose character set is
-    /// another than the one lines are read in here.
+    /// The value is plain: not an array, not an array element, and not a locale with another
+    /// character set than the one that the parser assumes.
     pub plain: bool,
 }
 
 impl LinePart {
-    /// The name it is called by, if that is certain.
+    /// Returns the command name as written, if it is certain.
     pub fn called(&self) -> Option<&str> {
         self.argv.first().and_then(Arg::text)
     }
 
-    /// Its name without the directory.
+    /// Returns the command name without its directory.
     pub fn base_name(&self) -> Option<&str> {
         self.called()
             .map(|name| name.rsplit('/').next().unwrap_or(name))
     }
 
-    /// Why it runs something that cannot be read from the line, if it does.
+    /// Returns the reason why the command runs code that is not visible in the line, if it does.
     pub fn opaque(&self) -> Option<&str> {
         self.finding.effects.iter().find_map(|effect| match effect {
             Effect::Opaque(why) => Some(&**why),

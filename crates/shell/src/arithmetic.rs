@@ -1,6 +1,6 @@
 //! Expressions that bash evaluates: `$(( … ))`, subscripts, slices, `[[ a -eq b ]]`.
 //!
-//! Bash also evaluates the *text* of every variable in such an expression. That text may hold a
+//! Bash also evaluates the *text* of every variable in such an expression. That text may contain a
 //! command substitution.
 
 use crate::ast::{Arithmetic, ParameterOperation, PartKind, WordPart};

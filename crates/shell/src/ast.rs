@@ -93,7 +93,7 @@ pub enum CommandKind {
         /// The body.
         body: Script,
     },
-    /// `for name in words; do … done`, and `select` likewise.
+    /// `for name in …; do … done`, and `select` likewise.
     For {
         /// The loop variable.
         name: String,
@@ -139,7 +139,7 @@ pub enum CommandKind {
 /// One arm of a `case`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arm {
-    /// The patterns, of which any may match.
+    /// The patterns. The arm runs if any of them matches.
     pub patterns: Vec<ShellWord>,
     /// The commands that run if a pattern matches.
     pub body: Script,

@@ -72,7 +72,7 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
     values.map(|value| Arg { span, value }).collect()
 }
 
-/// Returns the text of a word that is never split (an assigned value, a `case` subject).
+/// Returns the text of an expression that is never split (an assigned value, a `case` subject).
 pub(crate) fn text(word: &ShellWord, known: KnownVariables<'_>) -> Option<String> {
     let mut whole = String::new();
     for part in &word.parts {
@@ -153,7 +153,7 @@ fn variable(value: Option<&str>, quoted: bool) -> DecodedPiece {
     }
 }
 
-/// Returns a word of the line as rules match it: with its quotes, and with continued lines joined.
+/// Returns the source text at `span` as rules match it: with its quotes, and with continued lines joined.
 pub(crate) fn source<'a>(line: &'a str, span: Span) -> std::borrow::Cow<'a, str> {
     let text = line.get(span.start..span.end).unwrap_or_default();
     if text.contains("\\\n") {

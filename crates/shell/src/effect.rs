@@ -1,25 +1,25 @@
-//! What a command does to the world.
+//! The effects of a command, and the verdict on them.
 
 use std::borrow::Cow;
 
 use crate::{arg::Arg, ast::Span};
 
-/// Is it harmless?
+/// The verdict on a command or a line, from the safest to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectVerdict {
-    /// It changes no file, process, setting or remote state, starts no program that the line's data
-    /// or the workspace chooses, and contacts no host that the line chooses.
+    /// The command changes no file, process, setting or remote state. It starts no program that the
+    /// line's data or the workspace chooses, and contacts no host that the line chooses.
     ReadOnly,
-    /// It changes nothing either, but asks one of the user's own services, and cannot work without.
+    /// The command changes nothing, but it cannot work without one of the user's own services.
     ReadsNetwork,
-    /// It cannot be said.
+    /// The effect is not certain.
     Unknown,
-    /// It changes something.
+    /// The command makes a change.
     Mutating,
 }
 
 impl EffectVerdict {
-    /// The word for it.
+    /// Returns the verdict's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "readonly",
@@ -37,31 +37,32 @@ pub enum Effect {
     Read(FileRead),
     /// Creates, changes or removes a file or directory.
     Write(FileWrite),
-    /// Contacts a host; `None` where the line does not name it plainly.
+    /// Contacts a host. `None` means that the line does not plainly name the host.
     Net(Option<String>),
-    /// Asks one of the user's own services, at the endpoint they configured.
+    /// Queries one of the user's own services, at the endpoint that the user configured.
     Service(OwnService),
     /// Sets a variable that later commands inherit.
     Env(String),
-    /// Runs something that cannot be read from the line: why.
+    /// Runs code that is not visible in the line, for this reason.
     Opaque(Cow<'static, str>),
 }
 
-/// Services of one's own.
+/// The user's own services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnService {
-    /// Where code is hosted (`gh`).
+    /// The code host (`gh`).
     CodeHost,
     /// A cluster (`kubectl`).
     Cluster,
-    /// Containers of this machine (`docker`).
+    /// The container service of this machine (`docker`).
     Containers,
-    /// The init system and what belongs to it (`systemctl`).
+    /// The init system and its tools (`systemctl`).
     Init,
 }
 
 impl OwnService {
-    /// Why a command that asks it is not harmless, in words that fit behind "because".
+    /// Returns the reason why a command that queries the service is not read-only, phrased to
+    /// follow "because".
     pub fn reason(self) -> &'static str {
         match self {
             Self::CodeHost => "it reads from your code host, over the network and with your token",
@@ -74,35 +75,35 @@ impl OwnService {
     }
 }
 
-/// A read.
+/// A read of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRead {
-    /// The path as the command gets it, relative to the command's directory.
+    /// The path as the command receives it, relative to the command's directory.
     pub path: Arg,
-    /// The content, not only names and dates.
+    /// The command reads the content, not only names and dates.
     pub content: bool,
-    /// Everything below it too.
+    /// The command also reads everything below the path.
     pub walks: bool,
 }
 
-/// A write.
+/// A write of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileWrite {
-    /// The path as the command gets it, relative to the command's directory.
+    /// The path as the command receives it, relative to the command's directory.
     pub path: Arg,
-    /// What kind of write it is.
+    /// The kind of write.
     pub how: WriteKind,
 }
 
-/// Kinds of write, by who has to answer for them.
+/// The kinds of write, by the part of the line that causes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
-    /// The command's plain work on its operands: `mkdir d`, `cp a b`.
+    /// A command writes its operands, which is its purpose: `mkdir d`, `cp a b`.
     OperandWrite,
-    /// The same, by removing: `rm f`, `rmdir d`.
+    /// A command removes its operands: `rm f`, `rmdir d`.
     Removal,
-    /// The same on whatever is below a directory, of which the line does not say which files:
-    /// `tar x`, `git checkout`, `cp -r a b`.
+    /// A command writes files below a directory that the line does not name: `tar x`,
+    /// `git checkout`, `cp -r a b`.
     Tree,
     /// An option or a script makes a reading command write: `sort -o f`, `sed -i`.
     OptionWrite,
@@ -110,22 +111,22 @@ pub enum WriteKind {
     Redirect,
 }
 
-/// Which allow rule may let a command through that is not harmless by itself.
+/// The allow rules that may allow a command that is not read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleCoverage {
-    /// A rule by prefix or wildcard.
+    /// A rule with a prefix or wildcard.
     Prefix,
-    /// Only a rule that says exactly this: it starts a program, deletes or injects configuration by
-    /// an option that the name of the command does not let one expect.
+    /// Only a rule with exactly this text. An option of the command starts a program, deletes files
+    /// or injects configuration, which the command's name does not suggest.
     Exact,
-    /// None: it does nothing of its own, what it starts needs to be let through.
+    /// No rule. The command itself has no effect, so only the programs it starts need to be allowed.
     Transparent,
 }
 
-/// Something a command starts.
+/// A program or script that a command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartedProgram {
-    /// Another command, by its words.
+    /// Another command, with its arguments.
     Command {
         /// Name and arguments.
         argv: Vec<Arg>,
@@ -136,37 +137,37 @@ pub enum StartedProgram {
     Script(Arg),
 }
 
-/// What one command does by itself; what it starts is looked at on its own.
+/// The result for one command, without the programs it starts: those are analyzed separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandFinding {
-    /// Is it harmless?
+    /// The verdict on the command.
     pub verdict: EffectVerdict,
-    /// Why, in words that fit behind "because".
+    /// The reason for the verdict, phrased to follow "because".
     pub reason: Cow<'static, str>,
-    /// What in the line says so; `None` for the command as a whole.
+    /// The place in the line that determines the verdict. `None` means the whole command.
     pub span: Option<Span>,
-    /// What it does.
+    /// The command's effects.
     pub effects: Vec<Effect>,
-    /// What it starts.
+    /// The programs that the command starts.
     pub starts: Vec<StartedProgram>,
-    /// What could let it through.
+    /// The rules that may allow the command.
     pub cover: RuleCoverage,
-    /// A launcher: what covers it covers what it starts.
+    /// The command is a launcher: a rule that covers it also covers the programs it starts.
     pub launches: bool,
 }
 
 impl CommandFinding {
-    /// Harmless.
+    /// Creates a finding for a read-only command.
     pub fn read_only(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(EffectVerdict::ReadOnly, reason)
     }
 
-    /// Not known to be harmless.
+    /// Creates a finding for a command that is not known to be read-only.
     pub fn unknown(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(EffectVerdict::Unknown, reason)
     }
 
-    /// It changes something.
+    /// Creates a finding for a command that makes a change.
     pub fn mutating(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(EffectVerdict::Mutating, reason)
     }
@@ -183,35 +184,35 @@ impl CommandFinding {
         }
     }
 
-    /// The same, pointing at a part of the line.
+    /// Sets the place in the line that determines the verdict.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
         self
     }
 
-    /// The same, let through by an exact rule alone.
+    /// Requires an exact rule to allow the command.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.cover = RuleCoverage::Exact;
         self
     }
 
-    /// The same with one more effect.
+    /// Adds an effect.
     #[must_use]
     pub fn with(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
         self
     }
 
-    /// The same with more effects.
+    /// Adds effects.
     #[must_use]
     pub fn with_all(mut self, effects: impl IntoIterator<Item = Effect>) -> Self {
         self.effects.extend(effects);
         self
     }
 
-    /// The same, starting something.
+    /// Adds a started program.
     #[must_use]
     pub fn starting(mut self, start: StartedProgram) -> Self {
         self.starts.push(start);

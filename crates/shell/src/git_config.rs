@@ -1,30 +1,30 @@
-//! git's configuration files: what is in them, and which of it makes git start a program.
+//! A parser for git's configuration files, and a list of the keys that make git start a program.
 //!
-//! git is read-only only as long as the configuration of the repository lets it be. Most keys that
-//! start programs carry a name of the repository's choice (`filter.NAME.clean`), so they cannot be
-//! switched off from outside; they have to be looked for. Pure: text in, findings out.
+//! Read-only git commands can start programs that the repository's configuration names. Most of
+//! these keys contain a name that the repository chooses (`filter.NAME.clean`), so no option can
+//! disable them, and the configuration must be searched for them. The functions here are pure.
 
 mod config_additions;
 
 pub use config_additions::added_risks;
 
-/// One setting.
+/// A setting in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSetting {
-    /// The section, in small letters.
+    /// The section, in lower case.
     pub section: String,
     /// The subsection, as written.
     pub subsection: Option<String>,
-    /// The key, in small letters.
+    /// The key, in lower case.
     pub key: String,
-    /// The value; `None` for a key alone, which means true.
+    /// The value. `None` means a key without a value, which git treats as true.
     pub value: Option<String>,
     /// The line of the key, from 1.
     pub line: usize,
 }
 
 impl GitSetting {
-    /// `section.subsection.key`.
+    /// Returns the full name: `section.subsection.key`.
     pub fn name(&self) -> String {
         match &self.subsection {
             Some(subsection) => format!("{}.{subsection}.{}", self.section, self.key),
@@ -32,7 +32,7 @@ impl GitSetting {
         }
     }
 
-    /// Is it a switch, and on? `None` for any other value.
+    /// Returns the value as a boolean, or `None` for any other value.
     fn switch(&self) -> Option<bool> {
         let Some(value) = &self.value else {
             return Some(true);
@@ -45,57 +45,57 @@ impl GitSetting {
     }
 }
 
-/// A line that cannot be read.
+/// A line that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitConfigFault {
-    /// Which, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault in the line.
     pub what: &'static str,
 }
 
 /// A key that makes git start a program, contact a host or read other configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitConfigRisk {
-    /// Its whole name, or what there is of it.
+    /// The key's full name, or a text for a line that cannot be parsed.
     pub key: String,
-    /// Where, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What it does, in words that fit behind the key.
+    /// The key's effect, phrased to follow the key.
     pub why: &'static str,
 }
 
-/// Another file that a configuration takes in.
+/// Another file that a configuration includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitInclude {
-    /// `includeIf`'s condition.
+    /// The condition of an `includeIf`.
     pub condition: Option<String>,
     /// The path, as written.
     pub path: String,
-    /// Where, from 1.
+    /// The line number, from 1.
     pub line: usize,
 }
 
-/// When a key counts.
+/// The values with which a key is a risk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RiskCondition {
     Always,
-    /// Unless it is a switch: those turn something harmless of git's own on or off.
+    /// Every value except a boolean, which only enables or disables a safe feature of git.
     NoSwitch,
-    /// Unless it is off.
+    /// Every value except false.
     On,
-    /// If its value begins with `!`.
+    /// A value that begins with `!`.
     Bang,
-    /// If its value is a format that checks signatures.
+    /// A format that checks signatures.
     Signature,
 }
 
 use RiskCondition::{Always, Bang, NoSwitch, On, Signature};
 
-/// Section, whether it has a subsection, key (`*`: any), when it counts, and what it does.
+/// The section, its subsection, the key (`*` means any), the condition, and the key's effect.
 #[rustfmt::skip]
 const RISKS: &[(&str, SubsectionRule, &str, RiskCondition, &str)] = &[
-    ("core", SubsectionRule::No, "fsmonitor", NoSwitch, "starts a program whenever git looks at the working tree"),
+    ("core", SubsectionRule::No, "fsmonitor", NoSwitch, "starts a program whenever git scans the working tree"),
     ("core", SubsectionRule::No, "hookspath", Always, "chooses the hooks that git starts"),
     ("core", SubsectionRule::No, "pager", Always, "starts a program to page output"),
     ("core", SubsectionRule::No, "editor", Always, "starts a program to edit texts"),
@@ -104,7 +104,7 @@ const RISKS: &[(&str, SubsectionRule, &str, RiskCondition, &str)] = &[
     ("core", SubsectionRule::Any, "gitproxy", Always, "starts a program to reach remotes"),
     ("core", SubsectionRule::No, "alternaterefscommand", Always, "starts a program to list references"),
     ("diff", SubsectionRule::No, "external", Always, "starts a program to compare"),
-    ("diff", SubsectionRule::No, "submodule", Always, "may start git in submodules, as their own settings say"),
+    ("diff", SubsectionRule::No, "submodule", Always, "may start git in submodules, with their own settings"),
     ("diff", SubsectionRule::Yes, "command", Always, "starts a program to compare"),
     ("diff", SubsectionRule::Yes, "textconv", Always, "starts a program to show files as text"),
     ("filter", SubsectionRule::Yes, "clean", Always, "starts a program to compare working files"),
@@ -118,14 +118,14 @@ const RISKS: &[(&str, SubsectionRule, &str, RiskCondition, &str)] = &[
     ("pretty", SubsectionRule::No, "*", Signature, "names a format that starts gpg for each commit"),
     ("pager", SubsectionRule::No, "*", NoSwitch, "starts a program to page output"),
     ("pager", SubsectionRule::Yes, "*", NoSwitch, "starts a program to page output"),
-    ("include", SubsectionRule::No, "path", Always, "takes in another configuration"),
-    ("includeif", SubsectionRule::Yes, "path", Always, "takes in another configuration"),
+    ("include", SubsectionRule::No, "path", Always, "includes another configuration"),
+    ("includeif", SubsectionRule::Yes, "path", Always, "includes another configuration"),
     ("credential", SubsectionRule::Any, "helper", Always, "starts a program to fetch credentials"),
     ("uploadpack", SubsectionRule::No, "packobjectshook", Always, "starts a program to serve objects"),
     ("interactive", SubsectionRule::No, "difffilter", Always, "starts a program to show hunks"),
     ("sequence", SubsectionRule::No, "editor", Always, "starts a program to edit lists of commits"),
-    ("remote", SubsectionRule::Yes, "uploadpack", Always, "chooses the program of the other side"),
-    ("remote", SubsectionRule::Yes, "receivepack", Always, "chooses the program of the other side"),
+    ("remote", SubsectionRule::Yes, "uploadpack", Always, "chooses the program that runs on the other side"),
+    ("remote", SubsectionRule::Yes, "receivepack", Always, "chooses the program that runs on the other side"),
     ("remote", SubsectionRule::Yes, "vcs", Always, "starts a helper to reach the remote"),
     // A partial clone fetches what it lacks in the middle of `git show`.
     ("remote", SubsectionRule::Yes, "promisor", On, "makes git fetch missing objects from a remote"),
@@ -137,7 +137,7 @@ const RISKS: &[(&str, SubsectionRule, &str, RiskCondition, &str)] = &[
     ("tar", SubsectionRule::Yes, "command", Always, "starts a program to pack archives"),
 ];
 
-/// Must there be a subsection?
+/// The subsections with which an entry matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SubsectionRule {
     Yes,
@@ -145,10 +145,10 @@ enum SubsectionRule {
     Any,
 }
 
-/// The keys that make git start a program, contact a host or read other configuration.
+/// Returns the keys that make git start a program, contact a host or read other configuration.
 ///
-/// `alias.*` is not among them: no alias can take the name of a git command. A text that cannot be read
-/// is one finding, at the line that cannot: what we read otherwise than git is not known to be harmless.
+/// `alias.*` is not included, because an alias cannot replace a git command. If a line cannot be
+/// parsed, that line is the only risk: git may read it differently.
 pub fn executable_keys(text: &str) -> Vec<GitConfigRisk> {
     let settings = match parse(text) {
         Ok(settings) => settings,
@@ -202,7 +202,7 @@ pub(crate) fn checks_signatures(format: &str) -> bool {
     placeholders.any(|rest| rest.starts_with('G')) || format.contains("signature")
 }
 
-/// The files that a configuration takes in.
+/// Returns the files that a configuration includes.
 pub fn includes(settings: &[GitSetting]) -> Vec<GitInclude> {
     let includes = settings.iter().filter(|setting| {
         setting.key == "path"
@@ -223,7 +223,7 @@ pub fn includes(settings: &[GitSetting]) -> Vec<GitInclude> {
         .collect()
 }
 
-/// Where a configuration puts the working tree, from the directory of the repository, if it does.
+/// Returns the working tree that a configuration sets, relative to the repository's directory.
 pub fn working_tree(text: &str) -> Option<String> {
     let settings = parse(text).ok()?;
     let mut named = settings
@@ -233,7 +233,7 @@ pub fn working_tree(text: &str) -> Option<String> {
     named.next_back()?.value
 }
 
-/// Does `config.worktree`, beside this file, count too?
+/// Returns whether git also reads the file `config.worktree` next to this configuration.
 pub fn has_worktree_config(settings: &[GitSetting]) -> bool {
     settings.iter().any(|setting| {
         setting.section == "extensions"
@@ -242,10 +242,10 @@ pub fn has_worktree_config(settings: &[GitSetting]) -> bool {
     })
 }
 
-/// Reads a configuration file.
+/// Parses a configuration file.
 ///
 /// # Errors
-/// The first line that git would not read either.
+/// Returns the first line that git cannot parse either.
 pub fn parse(text: &str) -> Result<Vec<GitSetting>, GitConfigFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = ConfigReader {
@@ -263,7 +263,7 @@ pub fn parse(text: &str) -> Result<Vec<GitSetting>, GitConfigFault> {
                 let line = reader.line;
                 let (key, value) = reader.setting(letter)?;
                 let Some((section, subsection)) = place.clone() else {
-                    return Err(reader.fault("a key stands before the first section"));
+                    return Err(reader.fault("a key appears before the first section"));
                 };
                 settings.push(GitSetting {
                     section,
@@ -285,7 +285,7 @@ struct ConfigReader<'a> {
 }
 
 impl ConfigReader<'_> {
-    /// The next character; a carriage return before a line feed is left out.
+    /// Reads the next character. Skips a carriage return before a line feed.
     fn next(&mut self) -> Option<char> {
         if self.rest.starts_with("\r\n") {
             self.rest = &self.rest[1..];
@@ -321,7 +321,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// What follows `[`: `name]`, `name.sub]` or `name "sub"]`.
+    /// Parses the text after `[`: `name]`, `name.sub]` or `name "sub"]`.
     fn section(&mut self) -> Result<(String, Option<String>), GitConfigFault> {
         let mut name = String::new();
         loop {
@@ -393,11 +393,12 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// Up to the end of the line: quotes, escapes, continued lines; blanks at the ends do not count.
+    /// Parses a value up to the end of the line, with quotes, escapes and continued lines. Spaces
+    /// at both ends are removed.
     fn value(&mut self) -> Result<String, GitConfigFault> {
         let mut value = String::new();
         let (mut quoted, mut comment) = (false, false);
-        // Where the blanks begin that count only if something follows.
+        // The length without trailing spaces, which belong to the value only if more text follows.
         let mut trimmed = 0;
         while let Some(letter) = self.next() {
             match letter {
@@ -410,7 +411,7 @@ impl ConfigReader<'_> {
                     return Ok(value);
                 }
                 _ if comment => {}
-                '\0' => return Err(self.fault("a value holds a NUL")),
+                '\0' => return Err(self.fault("a value contains a NUL")),
                 ' ' | '\t' | '\r' | '\u{b}' | '\u{c}' if !quoted => {
                     if !value.is_empty() {
                         value.push(letter);
@@ -428,7 +429,7 @@ impl ConfigReader<'_> {
                         Some('t') => value.push('\t'),
                         Some('b') => value.push('\u{8}'),
                         Some(letter @ ('\\' | '"')) => value.push(letter),
-                        _ => return Err(self.fault("an escape is not known")),
+                        _ => return Err(self.fault("an escape is unknown")),
                     }
                     trimmed = value.len();
                 }

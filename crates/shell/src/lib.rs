@@ -1,19 +1,20 @@
-//! Reading command lines: what would this do?
+//! Static analysis of shell command lines.
 //!
-//! A line is parsed as bash parses it ([`ast`]), and every command in it is looked at: what it
-//! reads, writes, contacts and starts, and whether all of that is known to be harmless. Pure: no
-//! file, no process, no clock. What cannot be read with certainty is unknown, never harmless.
+//! The crate parses a line as bash does ([`ast`]) and analyzes every command in it: the files it
+//! reads and writes, the hosts it contacts, the programs it starts, and whether all of that is
+//! known to be read-only. The analysis is pure: it accesses no file, process or clock. Anything that
+//! it cannot determine with certainty is unknown, never read-only.
 //!
 //! # Layout
-//! - [`ast`]: a command line as bash reads it; [`syntax`] parses it
-//! - [`arg`]: a word as a program would get it
-//! - `builtins`: the words that bash itself gives a meaning
-//! - [`git_config`]: whether a git repository starts programs by its configuration
+//! - [`ast`]: the syntax tree of a line; [`syntax`] parses it
+//! - [`arg`]: an argument as a program receives it
+//! - `builtins`: bash's builtins and reserved words
+//! - [`git_config`]: the settings of a git repository that start programs
 //! - `invisible`: characters that make a line look like another one
-//! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
-//! - `walk`: every command of a line, one after the other; [`analysis`] is what comes of it
+//! - [`commands`]: tables that describe the known commands; [`effect`] holds their results
+//! - `walk`: visits every command of a line; [`analysis`] holds the result
 //! - `secret_names`: names of variables that look like secrets
-//! - [`AnalyzedLine`]: a line with what came of it, to be handed on
+//! - [`AnalyzedLine`]: a line together with its analysis
 
 #![warn(missing_docs)]
 

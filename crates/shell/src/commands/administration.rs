@@ -43,7 +43,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         CommandFinding::mutating("it sends a message to others")
     }),
     CommandEntry::Own("ldd", |argv| {
-        let finding = CommandFinding::unknown("it may run the program it looks at");
+        let finding = CommandFinding::unknown("it may run the program it inspects");
         let files = argv.iter().skip(1).map(super::options::content);
         files.fold(finding, CommandFinding::with)
     }),

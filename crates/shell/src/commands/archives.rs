@@ -73,7 +73,7 @@ fn unzip(argv: &[Arg]) -> CommandFinding {
     };
     if letters.contains(['d', 'P', 'I', 'O']) {
         // The option's value may be the next argument, which then looks like the archive.
-        return CommandFinding::unknown("its options stand in an unusual place")
+        return CommandFinding::unknown("its options are in an unusual place")
             .at(archive.span)
             .with_all(rest.iter().map(fills));
     }
@@ -192,7 +192,7 @@ fn seven_zip(argv: &[Arg]) -> CommandFinding {
                 .with_all(archive.map(work))
                 .with_all(members);
         }
-        _ => CommandFinding::unknown("its words are not known to be harmless").at(command.span),
+        _ => CommandFinding::unknown("its arguments are not known to be safe").at(command.span),
     };
     finding.with_all(operands.iter().map(|file| content(file)))
 }
@@ -220,7 +220,7 @@ fn rar(argv: &[Arg]) -> CommandFinding {
                 .with_all(behind.map(fills))
         }
         _ => {
-            return CommandFinding::unknown("its words are not known to be harmless")
+            return CommandFinding::unknown("its arguments are not known to be safe")
                 .with_all(archive.map(work));
         }
     };
@@ -245,7 +245,7 @@ fn ar(argv: &[Arg]) -> CommandFinding {
             .is_none_or(|text| text.starts_with("--") || text.starts_with('@'))
     };
     if text.starts_with("--") || rest.iter().any(odd) {
-        return CommandFinding::unknown("its options are not known to be harmless")
+        return CommandFinding::unknown("its options are not known to be safe")
             .with_all(archive.map(work));
     }
     if letters.chars().all(|letter| "tpvOPVDU".contains(letter)) && letters.contains(['t', 'p']) {

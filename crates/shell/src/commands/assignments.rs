@@ -16,8 +16,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(
         &CommandSpec::prints("unset", "-v")
             .refusing(&[
-                doubts("-f", "takes a function away"),
-                doubts("-n", "takes a reference away"),
+                doubts("-f", "removes a function"),
+                doubts("-n", "removes a reference"),
             ])
             .strict()
             .judged(|parsed| sets(parsed, parsed.operands.iter().copied())),

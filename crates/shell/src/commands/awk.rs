@@ -27,7 +27,7 @@ static AWK: CommandSpec = CommandSpec::reads(
     runs("-f< --file< -E< --exec<", "takes its program from a file"),
     runs("-i: --include= -l: --load=", "loads a library"),
     runs("-D? --debug=?", "starts a debugger"),
-    runs("-W:", "stands for other options"),
+    runs("-W:", "passes other options"),
     writes("-o? --pretty-print=?", "writes its program into a file"),
     writes("-p? --profile=?", "writes a profile into a file"),
     writes("-d? --dump-variables=?", "writes its variables into a file"),

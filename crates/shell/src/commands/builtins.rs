@@ -13,7 +13,7 @@ use crate::{
 pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own(
         "echo true false : exit return break continue shift logout times caller",
-        |_| CommandFinding::read_only("it only prints or steers the shell"),
+        |_| CommandFinding::read_only("it only prints or controls the shell"),
     ),
     CommandEntry::Spec(&CommandSpec::prints(
         "pwd",
@@ -44,7 +44,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&CommandSpec::prints("help", "-dms")),
     CommandEntry::Spec(
         &CommandSpec::prints("hash", "-lrdt")
-            .refusing(&[runs("-p:", "says which program a name stands for")])
+            .refusing(&[runs("-p:", "sets the program that a name runs")])
             .strict(),
     ),
     CommandEntry::Spec(
@@ -99,7 +99,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(
         &CommandSpec::prints("compgen", "-abcdefgjksuv -A: -G: -P: -S: -X: -o:")
             .refusing(&[
-                runs("-W:", "expands its words"),
+                runs("-W:", "expands its word list"),
                 runs("-C: -F:", "runs a command"),
             ])
             .strict(),
@@ -111,24 +111,24 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                 true => parsed.finding(Operands::Text),
                 false => opaque(
                     parsed.finding(Operands::Text),
-                    "it says what is run to complete a command",
+                    "it sets the program that completes a command",
                 ),
             }),
     ),
     CommandEntry::Spec(
         &CommandSpec::prints("bind", "-lpPsSvVX -q: -m:")
-            .refusing(&[runs("-x: -f< -r: -u:", "says what keys do")])
+            .refusing(&[runs("-x: -f< -r: -u:", "sets key bindings")])
             .strict()
-            .judged(|parsed| asks(parsed, "it says what keys do")),
+            .judged(|parsed| asks(parsed, "it sets key bindings")),
     ),
     CommandEntry::Spec(
         &CommandSpec::prints("enable", "-aps")
             .refusing(&[
                 runs("-f:", "loads a library"),
-                doubts("-n -d", "takes a command away"),
+                doubts("-n -d", "disables a command"),
             ])
             .strict()
-            .judged(|parsed| asks(parsed, "it says which commands are the shell's own")),
+            .judged(|parsed| asks(parsed, "it enables a builtin")),
     ),
     CommandEntry::Spec(
         &CommandSpec::prints("alias", "-p")
@@ -139,25 +139,21 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                     .iter()
                     .find(|word| word.text().is_none_or(|text| text.contains('=')));
                 match defines {
-                    Some(word) => opaque(
-                        parsed.finding(Operands::Text),
-                        "it gives a command another meaning",
-                    )
-                    .at(word.span),
+                    Some(word) => opaque(parsed.finding(Operands::Text), "it redefines a command")
+                        .at(word.span),
                     None => parsed.finding(Operands::Text),
                 }
             }),
     ),
     CommandEntry::Spec(
-        &CommandSpec::unsure("unalias", "it gives a command another meaning")
-            .operands(Operands::Text),
+        &CommandSpec::unsure("unalias", "it redefines a command").operands(Operands::Text),
     ),
     CommandEntry::Spec(
         &CommandSpec::unsure("bg fg disown suspend", "it changes a job of the shell")
             .operands(Operands::Text),
     ),
     CommandEntry::Spec(
-        &CommandSpec::unsure("compopt", "it says what is run to complete a command")
+        &CommandSpec::unsure("compopt", "it sets the program that completes a command")
             .operands(Operands::Text),
     ),
     CommandEntry::Own("set", set),
@@ -224,7 +220,7 @@ const MODES: &[&str] = &[
 ];
 
 fn set(argv: &[Arg]) -> CommandFinding {
-    let fine = CommandFinding::read_only("it only steers the shell");
+    let fine = CommandFinding::read_only("it only controls the shell");
     let doubt = |arg: &Arg| {
         CommandFinding::unknown("it changes how the shell reads what follows").at(arg.span)
     };

@@ -29,7 +29,7 @@ fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
     let finding = match parsed.verdict() {
         Some(refused) if refused.cover == crate::effect::RuleCoverage::Exact => refused,
-        _ => CommandFinding::unknown("it is an editor that waits for a person"),
+        _ => CommandFinding::unknown("it is an editor that waits for input"),
     };
     let mut finding = parsed.with_effects(finding, Operands::Text);
     let files = parsed.operands.iter();

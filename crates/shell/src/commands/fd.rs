@@ -79,7 +79,7 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
     let uncertain = words.iter().find(|arg| arg.text().is_none());
     let doubt = match (end, uncertain) {
-        (_, Some(arg)) => Some(("what an expansion gives may end the command", arg.span)),
+        (_, Some(arg)) => Some(("the result of an expansion may end the command", arg.span)),
         (Some(_), None) if words.len() + 1 < rest.len() => {
             Some(("words follow the command that it starts", given.span))
         }

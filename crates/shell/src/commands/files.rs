@@ -283,7 +283,7 @@ fn copies(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let read = |source: &&Arg| if deep { tree(source) } else { content(source) };
     let reads: Vec<Effect> = places.sources.iter().map(read).collect();
     if is_no_file(places.target) && parsed.options.is_empty() && parsed.spec.is_called("cp") {
-        return CommandFinding::read_only("it writes into no file").with_all(reads);
+        return CommandFinding::read_only("it writes no file").with_all(reads);
     }
     let put = if deep { fills } else { work };
     finding

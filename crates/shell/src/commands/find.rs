@@ -116,7 +116,7 @@ impl<'a> Expression<'a> {
             match arg.text() {
                 Some(text) if begins_expression(text) => break,
                 Some(_) => {}
-                None => self.doubt("what an expansion gives may be an action", arg.span),
+                None => self.doubt("the result of an expansion may be an action", arg.span),
             }
             self.roots.push(arg.clone());
             self.at += 1;
@@ -130,7 +130,7 @@ impl<'a> Expression<'a> {
         let arg = &self.argv[self.at];
         self.at += 1;
         let Some(text) = arg.text() else {
-            self.doubt("what an expansion gives may be an action", arg.span);
+            self.doubt("the result of an expansion may be an action", arg.span);
             return;
         };
         match text {
@@ -175,7 +175,7 @@ impl<'a> Expression<'a> {
                 Some([b'a' | b'B' | b'c' | b'm', b'a' | b'B' | b'c' | b'm']) => {
                     self.file(arg, names);
                 }
-                _ => self.doubt(format!("its {text} is not known to be harmless"), arg.span),
+                _ => self.doubt(format!("its {text} is not known to be safe"), arg.span),
             },
         }
     }
@@ -183,14 +183,14 @@ impl<'a> Expression<'a> {
     /// Returns the value of a test.
     fn value(&mut self, name: &Arg) -> Option<&'a Arg> {
         let Some(value) = self.argv.get(self.at) else {
-            self.doubt("its expression lacks a word", name.span);
+            self.doubt("its expression lacks an argument", name.span);
             return None;
         };
         self.at += 1;
         // If an expansion becomes several arguments, the extra ones change the expression.
         let one = matches!(value.value, ArgValue::Unknown { one: true, .. });
         if value.text().is_none() && !one {
-            self.doubt("what an expansion gives may be an action", value.span);
+            self.doubt("the result of an expansion may be an action", value.span);
         }
         Some(value)
     }
@@ -220,7 +220,7 @@ impl<'a> Expression<'a> {
             };
             self.at += 1;
             if arg.text().is_none() {
-                self.doubt("what an expansion gives may end the command", arg.span);
+                self.doubt("the result of an expansion may end the command", arg.span);
             }
             if arg.is(";") {
                 break;
@@ -249,7 +249,7 @@ impl<'a> Expression<'a> {
         let mut finding = match self.refusal {
             Some((EffectVerdict::Mutating, why, span)) => CommandFinding::mutating(why).at(span),
             Some((_, why, span)) => CommandFinding::unknown(why).at(span),
-            None => CommandFinding::read_only("it only looks at names and dates"),
+            None => CommandFinding::read_only("it only reads names and dates"),
         };
         if self.exact {
             finding = finding.exact();
@@ -372,10 +372,7 @@ mod tests {
                 "mutating: -delete removes what it finds",
             ),
             ("find . -odd -fls out", "mutating: -fls writes a file"),
-            (
-                "find . -odd",
-                "unknown: its -odd is not known to be harmless",
-            ),
+            ("find . -odd", "unknown: its -odd is not known to be safe"),
         ];
         for (line, expected) in cases {
             assert_eq!(verdict(line), expected, "{line}");

@@ -48,7 +48,7 @@ fn jq(argv: &[Arg]) -> CommandFinding {
         jq.at += 1;
         match arg.text() {
             None => {
-                jq.doubt("what an expansion gives may be an option", arg.span);
+                jq.doubt("the result of an expansion may be an option", arg.span);
                 jq.operand(arg);
             }
             Some("--") if options => options = false,
@@ -84,7 +84,7 @@ impl<'a> Jq<'a> {
             "--from-file" => self.program_is_file = true,
             _ if FLAGS.split_ascii_whitespace().any(|flag| flag == text) => {}
             _ => self.doubt(
-                format!("its option {text} is not known to be harmless"),
+                format!("its option {text} is not known to be safe"),
                 arg.span,
             ),
         }
@@ -96,7 +96,7 @@ impl<'a> Jq<'a> {
                 self.program_is_file = true;
             } else if !LETTERS.contains(letter) {
                 self.doubt(
-                    format!("its option -{letter} is not known to be harmless"),
+                    format!("its option -{letter} is not known to be safe"),
                     arg.span,
                 );
             }

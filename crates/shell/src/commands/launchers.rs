@@ -91,12 +91,12 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --trace= --follow-forks --summary --summary-only --no-abbrev --seccomp-bpf \
              --string-limit=",
         )
-        .refusing(&[writes("-o> --output>", "writes what it sees into a file")])
+        .refusing(&[writes("-o> --output>", "writes its trace into a file")])
         .judged(|parsed| {
             starting(
                 worse(
                     parsed.finding(Operands::None),
-                    "it takes a command apart while it runs",
+                    "it inspects a command while it runs",
                 ),
                 &parsed.operands,
             )

@@ -321,7 +321,8 @@ fn list_tree(argv: &[Arg]) -> CommandFinding {
     match glued {
         Some(arg) => CommandFinding {
             effects: finding.effects,
-            ..CommandFinding::unknown("its options cannot be told from their values").at(arg.span)
+            ..CommandFinding::unknown("its options cannot be distinguished from their values")
+                .at(arg.span)
         },
         None => finding,
     }

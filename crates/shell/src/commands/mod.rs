@@ -1,7 +1,7 @@
-//! What is known of commands, as data: one file a family.
+//! Tables that describe the known commands, one module per family.
 //!
-//! A table lists the options that keep a command harmless, each with its arity. What is not listed
-//! makes the command unknown: a new option of a new version must never be taken for a harmless one.
+//! A table lists the options with which a command is safe, each with its arity. Any other option
+//! makes the command unknown: an option of a newer version must never be mistaken for a safe one.
 
 mod administration;
 mod archives;
@@ -56,7 +56,7 @@ use crate::{
 };
 use spec::CommandEntry;
 
-/// Every family.
+/// All families of commands.
 const FAMILIES: &[&[CommandEntry]] = &[
     administration::ENTRIES,
     archives::ENTRIES,
@@ -119,19 +119,19 @@ static BY_NAME: LazyLock<HashMap<&'static str, CommandEntry>> = LazyLock::new(||
     by_name
 });
 
-/// Is this a command we know?
+/// Returns whether a table describes the command.
 pub fn is_known(name: &str) -> bool {
     BY_NAME.contains_key(name)
 }
 
-/// Programs that hand a line to a shell when a key, a line of their input or a file says so.
+/// Programs that can pass a line to a shell because of a key, a line of their input, or a file.
 const HANDS_ON: &[&str] = &[
     "bzmore", "crontab", "dc", "ed", "emacs", "ex", "ftp", "gvim", "less", "lftp", "more", "most",
     "nvim", "pg", "red", "sftp", "socat", "telnet", "vi", "view", "vim", "vimdiff", "xzless",
     "xzmore", "zless", "zmore",
 ];
 
-/// What a command does, by its words; the first is its plain name.
+/// Returns the finding for a command. The first argument is the plain name.
 pub fn look(name: &str, argv: &[Arg]) -> CommandFinding {
     let finding = match BY_NAME.get(name) {
         Some(CommandEntry::Spec(spec)) => options::judge(spec, argv),
@@ -163,7 +163,7 @@ mod tests {
                 let (CommandEntry::Spec(CommandSpec { names, .. }) | CommandEntry::Own(names, _)) =
                     entry;
                 for name in names.split(' ') {
-                    assert!(!name.is_empty(), "a blank too much in {names:?}");
+                    assert!(!name.is_empty(), "a space too many in {names:?}");
                     let first = seen.insert(name, family);
                     assert_eq!(first, None, "{name} is in family {family} too");
                 }

@@ -302,7 +302,7 @@ pub fn parse<'a>(spec: &'static CommandSpec, argv: &'a [Arg]) -> ParsedArguments
         let Some(text) = arg.text().or(dashed) else {
             if spec.strict {
                 parsed.doubt(
-                    "what an expansion gives may be an option that does harm",
+                    "the result of an expansion may be an unsafe option",
                     arg.span,
                 );
             } else if let ArgValue::Unknown { prefix, .. } = &arg.value
@@ -450,7 +450,7 @@ impl<'a> ParsedArguments<'a> {
                 && name[1..].bytes().all(|byte| byte.is_ascii_digit());
             if !number {
                 self.doubt(
-                    format!("its option {name} is not known to be harmless"),
+                    format!("its option {name} is not known to be safe"),
                     arg.span,
                 );
             }
@@ -477,7 +477,7 @@ impl<'a> ParsedArguments<'a> {
         for (at, letter) in text.char_indices().skip(1) {
             let Some(listed) = find_short(self.spec, letter) else {
                 self.doubt(
-                    format!("its option -{letter} is not known to be harmless"),
+                    format!("its option -{letter} is not known to be safe"),
                     arg.span,
                 );
                 return;
@@ -589,7 +589,7 @@ fn short(letter: &'static str) -> &'static str {
                          -a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q-r-s-t-u-v-w-x-y-z-@-?-+-%-.-,-_-/-=-:";
     let bytes = NAMES.as_bytes();
     let at = (0..bytes.len() / 2).find(|at| bytes[at * 2 + 1] == letter.as_bytes()[0]);
-    debug_assert!(at.is_some(), "{letter} is no letter of an option");
+    debug_assert!(at.is_some(), "{letter} is not an option letter");
     at.map_or("", |at| &NAMES[at * 2..at * 2 + 2])
 }
 

@@ -66,7 +66,7 @@ fn options_are_read_as_the_program_reads_them() {
         ),
         (
             &["sort", "-Z"],
-            "unknown: its option -Z is not known to be harmless",
+            "unknown: its option -Z is not known to be safe",
         ),
         (
             &["sort", "--re=x"],
@@ -75,7 +75,7 @@ fn options_are_read_as_the_program_reads_them() {
         (&["sort", "-k"], "unknown: -k lacks its value"),
         (
             &["sort", "$x"],
-            "unknown: what an expansion gives may be an option that does harm",
+            "unknown: the result of an expansion may be an unsafe option",
         ),
         (&["sort", "-5"], "readonly: it only reads"),
     ];

@@ -415,7 +415,7 @@ impl<'a> Invocation<'a> {
             let is_text = has_word(grammar.texts, name);
             let moves = has_word(grammar.moves, name);
             if moves {
-                self.uncertain = Some("its paths may be those of another directory");
+                self.uncertain = Some("its paths may be relative to another directory");
             }
             if is_text || moves || has_word(grammar.values, name) {
                 match (attached, is_text) {

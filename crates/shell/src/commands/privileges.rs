@@ -137,7 +137,7 @@ fn sudo(parsed: &ParsedArguments<'_>) -> CommandFinding {
             "a shell runs what it reads from its standard input",
         ),
         (false, _, true) => starting(
-            opaque(finding, "its paths are those of another directory"),
+            opaque(finding, "its paths are relative to another directory"),
             command,
         ),
         (_, _, _) => starting(finding, command),
@@ -174,10 +174,10 @@ fn su(parsed: &ParsedArguments<'_>) -> CommandFinding {
 fn elsewhere(parsed: &ParsedArguments<'_>, command: &[&Arg]) -> CommandFinding {
     let finding = worse(
         parsed.finding(Operands::None),
-        "it runs a command in another place",
+        "it runs a command in another root or namespace",
     );
     starting(
-        opaque(finding, "its paths are those of another place"),
+        opaque(finding, "its paths are relative to another root"),
         command,
     )
 }

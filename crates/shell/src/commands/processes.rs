@@ -100,11 +100,10 @@ fn ps(argv: &[Arg]) -> CommandFinding {
     const VALUES: &str = "--sort --format --pid --ppid --quick-pid --sid --tty --user --User --group --Group \
              --cols --columns --width --rows --lines";
     let secret = |arg: &Arg| {
-        CommandFinding::unknown("it may show what others have in their environment").at(arg.span)
+        CommandFinding::unknown("it may show the environment of other processes").at(arg.span)
     };
-    let unread = |arg: &Arg| {
-        CommandFinding::unknown("its options are not known to be harmless").at(arg.span)
-    };
+    let unread =
+        |arg: &Arg| CommandFinding::unknown("its options are not known to be safe").at(arg.span);
     let has = |list: &str, word: &str| list.split_whitespace().any(|known| known == word);
     // If an argument makes no sense, ps parses all of them again in BSD style, where `e` shows the
     // environment.
@@ -196,13 +195,13 @@ fn ps(argv: &[Arg]) -> CommandFinding {
     }
     match (all, user) {
         (Some(word), Some(_)) => secret(word),
-        _ => CommandFinding::read_only("it only looks at processes"),
+        _ => CommandFinding::read_only("it only inspects processes"),
     }
 }
 
 /// Analyzes `lsof`. Some of its options begin with a plus, and some values are optional.
 fn lsof(argv: &[Arg]) -> CommandFinding {
-    let mut finding = CommandFinding::read_only("it only looks at open files");
+    let mut finding = CommandFinding::read_only("it only lists open files");
     let mut words = argv.get(1..).unwrap_or_default().iter();
     while let Some(word) = words.next() {
         let Some(text) = word.text() else {
@@ -239,16 +238,14 @@ fn lsof(argv: &[Arg]) -> CommandFinding {
                     if "dD".contains(letter) && text.starts_with('+') {
                         finding.effects.push(names_below(next));
                     } else if letter == 'D' {
-                        return CommandFinding::unknown(
-                            "its option -D is not known to be harmless",
-                        )
-                        .at(word.span);
+                        return CommandFinding::unknown("its option -D is not known to be safe")
+                            .at(word.span);
                     }
                     break;
                 }
                 'c' | 'p' | 'u' | 'e' | 'd' => break,
                 _ => {
-                    let reason = format!("its option -{letter} is not known to be harmless");
+                    let reason = format!("its option -{letter} is not known to be safe");
                     return CommandFinding {
                         effects: finding.effects,
                         ..CommandFinding::unknown(reason).at(word.span)
@@ -312,7 +309,7 @@ fn kill(argv: &[Arg]) -> CommandFinding {
     let uncertain = pids.iter().filter(one).count();
     // Two uncertain arguments could be another signal and a process.
     match certain + uncertain == pids.len() && (uncertain == 0 || pids.len() == 1) {
-        true => CommandFinding::read_only("it only asks whether a process is there"),
+        true => CommandFinding::read_only("it only checks whether a process exists"),
         false => signals,
     }
 }

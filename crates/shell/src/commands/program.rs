@@ -89,7 +89,7 @@ impl ScriptProgram {
                 }
                 ScriptAct::Contact(host) => finding.effects.push(Effect::Net(host)),
                 ScriptAct::Run(None) => finding.effects.push(Effect::Opaque(Cow::Borrowed(
-                    "its program makes the commands that it starts",
+                    "its program computes the commands that it starts",
                 ))),
             }
         }

@@ -337,7 +337,7 @@ fn xxd(argv: &[Arg]) -> CommandFinding {
     words.extend(rest.cloned());
     let finding = judge(&OPERANDS, &words);
     match doubt {
-        Some(span) => worse(finding, "its options are not known to be harmless").at(span),
+        Some(span) => worse(finding, "its options are not known to be safe").at(span),
         None => finding,
     }
 }

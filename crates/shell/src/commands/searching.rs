@@ -67,7 +67,7 @@ static RG: CommandSpec = CommandSpec::reads(
 )
 .refusing(&[
     runs("--pre= --hostname-bin=", "starts a program"),
-    runs("-z --search-zip", "starts whatever unpacks the files it finds"),
+    runs("-z --search-zip", "starts programs that unpack the files it finds"),
 ])
 .strict()
 .judged(ripgrep);
@@ -88,7 +88,7 @@ static AG: CommandSpec = CommandSpec::reads(
 )
 .refusing(&[
     runs("--pager=", "starts a program"),
-    runs("-z --search-zip", "starts whatever unpacks the files it finds"),
+    runs("-z --search-zip", "starts programs that unpack the files it finds"),
 ])
 .strict()
 .judged(ag_or_ack);

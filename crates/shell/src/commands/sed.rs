@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(
             effects("sed 's/a/b/e' f"),
             [
-                "opaque its program makes the commands that it starts",
+                "opaque its program computes the commands that it starts",
                 "read f"
             ]
         );

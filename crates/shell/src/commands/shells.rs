@@ -179,7 +179,7 @@ fn eval(argv: &[Arg]) -> CommandFinding {
         words.remove(0);
     }
     runs_words(
-        CommandFinding::read_only("what its text does is looked at"),
+        CommandFinding::read_only("its text is analyzed separately"),
         &words,
     )
 }

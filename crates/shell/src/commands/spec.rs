@@ -61,7 +61,7 @@ pub enum OptionStyle {
 pub enum CommandEffect {
     /// Only reads and prints.
     Read,
-    /// Changes something. The text names the change, phrased to follow "because".
+    /// Makes a change. The text names the change, phrased to follow "because".
     Change(&'static str),
     /// Has an unpredictable effect, for this reason.
     Unsure(&'static str),
@@ -109,7 +109,7 @@ impl CommandSpec {
         Self::reads(names, options).operands(Operands::Text)
     }
 
-    /// Describes a command that changes something.
+    /// Describes a command that makes a change.
     pub const fn changes(names: &'static str, options: &'static str, what: &'static str) -> Self {
         Self {
             does: CommandEffect::Change(what),

@@ -279,7 +279,7 @@ static SS: CommandSpec = CommandSpec::prints(
     writes("-K --kill", "closes connections"),
     writes("-D> --diag>", "writes into a file"),
     doubts("-r --resolve", "asks a name server"),
-    doubts("-N: --net=", "looks into another network"),
+    doubts("-N: --net=", "inspects another network namespace"),
 ])
 .strict()
 .judged(|parsed| {
@@ -300,8 +300,8 @@ static SS: CommandSpec = CommandSpec::prints(
     }
 });
 
-/// Analyzes `ip [options] object [command …]`. An abbreviation may mean a command that changes
-/// something, so only some are accepted.
+/// Analyzes `ip [options] object [command …]`. An abbreviation may mean a command that makes a
+/// change, so only some are accepted.
 fn ip(argv: &[Arg]) -> CommandFinding {
     const QUIET: &str = "-4 -6 -0 -M -B -V -Version -br -brief -s -stats -statistics -d -details \
                          -o -oneline -j -json -p -pretty -h -human -human-readable -iec -c -color \
@@ -309,7 +309,7 @@ fn ip(argv: &[Arg]) -> CommandFinding {
     const OBJECTS: &str = "address addr a link l route r ro neighbour neighbor neigh n rule ru maddress maddr \
              mroute netns tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
     let unread =
-        |arg: &Arg| CommandFinding::unknown("its words are not known to be harmless").at(arg.span);
+        |arg: &Arg| CommandFinding::unknown("its arguments are not known to be safe").at(arg.span);
     // Both `ip netns exec NAME COMMAND` and `ip vrf exec …` may be abbreviated; `ip -b FILE`.
     let runs = |text: &str| {
         (!text.is_empty() && "exec".starts_with(text)) || ["-b", "-batch"].contains(&text)

@@ -63,7 +63,7 @@ const REFUSED: &[UnsafeOption] = &[
     doubts("-G --incremental", "removes what is not in the archive"),
     doubts(
         "-U --unlink-first --recursive-unlink --backup=? --suffix=",
-        "moves or removes what is there",
+        "moves or removes existing files",
     ),
     doubts("--atime-preserve=?", "sets dates"),
     doubts("-w --interactive --confirmation", "asks at a terminal"),

@@ -10,8 +10,8 @@ use crate::{
     effect::{CommandFinding, Effect, EffectVerdict, StartedProgram},
 };
 
-/// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `"$x"`
-/// one that stays one word, `*` a glob.
+/// Returns the arguments of a simple line: spaces separate them, `'…'` quotes, `$x` is an
+/// expansion, `"$x"` an expansion that is always one argument, and `*` a glob.
 pub(super) fn argv(line: &str) -> Vec<Arg> {
     let mut words = Vec::new();
     let mut letters = line.char_indices().peekable();
@@ -54,14 +54,14 @@ pub(super) fn each(lines: &str) -> Vec<&str> {
     lines.split(';').map(str::trim).collect()
 }
 
-/// What is found about a simple line.
+/// Returns the finding for a simple line.
 pub(super) fn find(line: &str) -> CommandFinding {
     let argv = argv(line);
     let name = argv.first().and_then(Arg::text).unwrap_or_default();
     look(name, &argv)
 }
 
-/// Each line is harmless.
+/// Asserts that each line is read-only.
 pub(super) fn assert_read_only(lines: &[&str]) {
     let wrong: Vec<String> = lines
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn assert_read_only(lines: &[&str]) {
     assert!(wrong.is_empty(), "not read-only:\n{}", wrong.join("\n"));
 }
 
-/// Each line only reads, be it from a service of one's own.
+/// Asserts that each line only reads, possibly from one of the user's own services.
 pub(super) fn assert_only_reads(lines: &[&str]) {
     for line in lines {
         let finding = find(line);
@@ -86,7 +86,7 @@ pub(super) fn assert_only_reads(lines: &[&str]) {
     }
 }
 
-/// Each line is not harmless, nor does it only read the network.
+/// Asserts that no line is read-only or only reads the network.
 pub(super) fn assert_not_read_only(lines: &[&str]) {
     let wrong: Vec<&&str> = lines
         .iter()
@@ -101,12 +101,12 @@ pub(super) fn verdict(line: &str) -> String {
     format!("{}: {}", finding.verdict.name(), finding.reason)
 }
 
-/// The effects, a word or two each.
+/// Returns the effects as short texts.
 pub(super) fn effects(line: &str) -> Vec<String> {
     find(line).effects.iter().map(effect).collect()
 }
 
-/// What is started, as lines; `…` stands for more words.
+/// Returns the started programs as lines; `…` means that more arguments follow.
 pub(super) fn starts(line: &str) -> Vec<String> {
     let start = |start: &StartedProgram| match start {
         StartedProgram::Script(text) => format!("script {}", path(text)),
@@ -145,8 +145,8 @@ fn path(arg: &Arg) -> String {
     }
 }
 
-/// A table is written as its reader reads it: `-ab:` would be neither `-a` nor `-b:`, and an option
-/// that is listed as harmless too would never be refused.
+/// Asserts that the parser reads a table as intended: `-ab:` would be neither `-a` nor `-b:`, and an
+/// option that is also listed as safe would never be refused.
 pub(super) fn assert_well_formed(specs: &[CommandSpec]) {
     for spec in specs {
         let harmless = spec.options.split_ascii_whitespace();

@@ -15,8 +15,8 @@ pub(super) struct VerbProgram {
     pub(super) before: CommandSpec,
     /// Verbs with a table. A verb of two arguments is written `container/ls`.
     pub(super) verbs: &'static [CommandSpec],
-    /// Verbs that are unsafe regardless of their options: the verbs, whether they certainly change
-    /// something, and the reason.
+    /// Verbs that are unsafe regardless of their options: the verbs, whether they certainly make a
+    /// change, and the reason.
     pub(super) others: &'static [UnsafeVerbs],
     /// The reason for an unknown verb.
     pub(super) unknown: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct UnsafeVerbs {
     more: usize,
 }
 
-/// Verbs that change something.
+/// Describes verbs that make a change.
 pub(super) const fn change(verbs: &'static str, why: &'static str) -> UnsafeVerbs {
     UnsafeVerbs {
         verbs,
@@ -43,7 +43,7 @@ pub(super) const fn change(verbs: &'static str, why: &'static str) -> UnsafeVerb
     }
 }
 
-/// Verbs whose effect is unpredictable.
+/// Describes verbs whose effect is unpredictable.
 pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> UnsafeVerbs {
     UnsafeVerbs {
         verdict: EffectVerdict::Unknown,

@@ -52,8 +52,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(
         &wrapper("exec", "-l")
             .refusing(&[
-                doubts("-c", "takes the environment away"),
-                runs("-a:", "lets a program take itself for another one"),
+                doubts("-c", "clears the environment"),
+                runs("-a:", "starts a program under another name"),
             ])
             .judged(|parsed| starting(parsed.finding(Operands::None), &parsed.operands)),
     ),
@@ -64,10 +64,10 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --ignore-signal=?",
         )
         .refusing(&[
-            doubts("-i --ignore-environment", "takes the environment away"),
-            doubts("-u: --unset=", "takes a variable away"),
+            doubts("-i --ignore-environment", "clears the environment"),
+            doubts("-u: --unset=", "removes a variable"),
             doubts("-C: --chdir=", "runs it in another directory"),
-            runs("-S: --split-string=", "makes words of a text"),
+            runs("-S: --split-string=", "splits a text into arguments"),
         ])
         .judged(env),
     ),
@@ -121,7 +121,7 @@ fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
     for operand in &parsed.operands {
         let (name, value) = match &operand.value {
             ArgValue::Literal(text) | ArgValue::Braced(text) if text == "-" => {
-                finding = worse(finding, "it takes the environment away");
+                finding = worse(finding, "it clears the environment");
                 own += 1;
                 continue;
             }
@@ -146,7 +146,10 @@ fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
         }
     }
     if parsed.has("-S") || parsed.has("--split-string") {
-        finding = opaque(finding, "the command is in a text it makes words of");
+        finding = opaque(
+            finding,
+            "the command is in a text that it splits into arguments",
+        );
     }
     let command = behind(parsed, own);
     if command.is_empty() {
@@ -154,7 +157,7 @@ fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
     let moved = parsed.has("-C") || parsed.has("--chdir");
     if moved {
-        finding = opaque(finding, "its paths are those of another directory");
+        finding = opaque(finding, "its paths are relative to another directory");
     }
     starting(finding, command)
 }
@@ -170,7 +173,7 @@ static XARGS: CommandSpec = wrapper(
 
 const XARGS_REFUSED: &[UnsafeOption] = &[
     doubts("-p --interactive", "asks at a terminal"),
-    doubts("-o --open-tty", "hands the terminal on"),
+    doubts("-o --open-tty", "passes the terminal on"),
     doubts("--process-slot-var=", "sets a variable"),
 ];
 
@@ -329,7 +332,7 @@ mod tests {
         assert_eq!(effects("xargs -a list cat"), ["read list"]);
         assert_eq!(
             effects("env -C d cat a"),
-            ["opaque its paths are those of another directory"]
+            ["opaque its paths are relative to another directory"]
         );
         assert_eq!(
             effects("xargs -I{} {}"),

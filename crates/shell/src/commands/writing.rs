@@ -33,7 +33,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                 .map(|file| work(file));
             let effects: Vec<Effect> = files.collect();
             match (parsed.verdict(), effects.is_empty()) {
-                (None, true) => CommandFinding::read_only("it writes into no file"),
+                (None, true) => CommandFinding::read_only("it writes no file"),
                 _ => done(parsed, "it writes what it reads into files").with_all(effects),
             }
         }),
@@ -198,9 +198,9 @@ fn dd(argv: &[Arg]) -> CommandFinding {
     let finding = match (writes, doubt) {
         (true, _) => CommandFinding::mutating("it writes into a file"),
         (false, Some(span)) => {
-            CommandFinding::unknown("what an expansion gives may be a file to write").at(span)
+            CommandFinding::unknown("the result of an expansion may be a file to write").at(span)
         }
-        (false, None) => CommandFinding::read_only("it writes into no file"),
+        (false, None) => CommandFinding::read_only("it writes no file"),
     };
     finding.with_all(effects)
 }

@@ -89,7 +89,7 @@ pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Git
         .map(|setting| GitConfigRisk {
             key: setting.name(),
             line: setting.line,
-            why: "is not known to be harmless, and was not there before",
+            why: "is not known to be safe and was added",
         })
         .collect()
 }

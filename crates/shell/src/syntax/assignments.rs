@@ -91,7 +91,7 @@ impl Parser<'_> {
         let elements = self.array_elements()?;
         self.in_substituted_list = outer;
         if !self.at_word_end() {
-            return Err(self.unexpected("something glued to the end of a list"));
+            return Err(self.unexpected("text directly after the end of a list"));
         }
         self.leave();
         Ok(elements)

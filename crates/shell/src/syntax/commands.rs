@@ -271,7 +271,7 @@ impl Parser<'_> {
             {
                 let list = matches!(assignment.value, AssignedValue::Array(_));
                 if !redirects.is_empty() && (list || assignment.subscript.is_some()) {
-                    return Err(self.unexpected("a list or an element behind a redirection"));
+                    return Err(self.unexpected("a list or an element after a redirection"));
                 }
                 assignments.push(assignment);
                 end = self.at;
@@ -290,7 +290,7 @@ impl Parser<'_> {
             // reserved.
             let moved = words.is_empty() && assignments.is_empty() && !redirects.is_empty();
             if moved && plain_text(&word).is_some_and(|text| RESERVED.contains(&text)) {
-                return Err(self.unexpected("a reserved word behind a redirection"));
+                return Err(self.unexpected("a reserved word after a redirection"));
             }
             declares |= words.is_empty()
                 && redirects.is_empty()

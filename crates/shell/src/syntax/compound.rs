@@ -202,14 +202,14 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.expect(b')', "behind the pattern")?;
+        self.expect(b')', "after the pattern")?;
         let body = self.script(ListTerminator::Arm)?;
         if self.eat(b';') {
             // The end of the arm is `;;`, `;&` or `;;&`.
             if self.eat(b';') {
                 self.eat(b'&');
             } else {
-                self.expect(b'&', "behind `;`")?;
+                self.expect(b'&', "after `;`")?;
             }
         } else if !self.at_bare("esac") {
             return Err(self.unexpected("expected `;;`"));
@@ -220,7 +220,7 @@ impl Parser<'_> {
     /// Parses the `()` after the name of a function, and its body.
     pub(super) fn function(&mut self, start: usize, name: &ShellWord) -> ParseResult<Command> {
         let Some(name) = plain_text(name).filter(|name| is_function_name(name)) else {
-            return Err(self.unexpected("a parenthesis behind what cannot name a function"));
+            return Err(self.unexpected("a parenthesis after text that cannot name a function"));
         };
         let name = name.to_owned();
         self.empty_parentheses()?;
@@ -235,7 +235,7 @@ impl Parser<'_> {
     fn empty_parentheses(&mut self) -> ParseResult<()> {
         self.at += 1;
         self.blanks();
-        self.expect(b')', "behind the name of a function")
+        self.expect(b')', "after the name of a function")
     }
 
     fn function_keyword(&mut self) -> ParseResult<CommandKind> {
@@ -285,11 +285,11 @@ impl Parser<'_> {
             true => self.compound_command()?,
             false => {
                 if self.at_bare("time") {
-                    return Err(self.unexpected("`time` behind `coproc`"));
+                    return Err(self.unexpected("`time` after `coproc`"));
                 }
                 let command = self.command(true)?;
                 if !matches!(command.kind, CommandKind::Simple { .. }) {
-                    return Err(self.unexpected("expected a command behind `coproc`"));
+                    return Err(self.unexpected("expected a command after `coproc`"));
                 }
                 self.refuse_reserved_second_word(&command)?;
                 command
@@ -310,7 +310,7 @@ impl Parser<'_> {
             Some(second) if RESERVED.contains(&second) => Err(self.error(
                 self.at,
                 self.at,
-                "a reserved word behind the first word of `coproc`",
+                "a reserved word after the first word of `coproc`",
             )),
             _ => Ok(()),
         }

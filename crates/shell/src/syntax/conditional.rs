@@ -108,7 +108,7 @@ impl Parser<'_> {
         }
         self.gap()?;
         if self.peek() == Some(b'\n') {
-            return Err(self.unexpected("a line break behind the first word of a test"));
+            return Err(self.unexpected("a line break after the first word of a test"));
         }
         let Some(bare) = self.bare() else {
             return Ok(());

@@ -45,7 +45,7 @@ impl Parser<'_> {
         start: usize,
         descriptor: Option<String>,
     ) -> ParseResult<Redirect> {
-        // Bash has already read past the text after such a line.
+        // Bash has already read past the text after a line like this.
         if self.bounds.is_scanned() {
             return Err(self.unexpected("a here-document inside `((`"));
         }
@@ -104,7 +104,7 @@ impl Parser<'_> {
                     quoted = true;
                     let from = self.at + 1;
                     if self.byte(from).is_none() {
-                        return Err(self.unexpected("a backslash at the very end"));
+                        return Err(self.unexpected("a backslash at the end of the text"));
                     }
                     self.at = self.character_end(from);
                     tag.push_str(&self.source.text[from..self.at]);

@@ -152,7 +152,7 @@ struct Parser<'t> {
     documents: HereDocuments,
     /// Inside `$( )`, `<( )` or `>( )`, where bash also ends a here-document at `TAG)`.
     in_substitution: bool,
-    /// Inside `name=( )` inside such a substitution, where bash loses track of backslashes.
+    /// Inside `name=( )` in a substitution, where bash loses track of backslashes.
     in_substituted_list: bool,
     /// The current word contains text that makes bash's brace expansion lose track of quotes.
     odd_braces: bool,

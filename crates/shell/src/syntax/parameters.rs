@@ -70,7 +70,7 @@ impl Parser<'_> {
     fn parameter_length(&mut self) -> ParseResult<Parameter> {
         self.at += 1;
         let (name, subscript) = self.parameter_name()?;
-        self.expect(b'}', "behind the name in `${#`")?;
+        self.expect(b'}', "after the name in `${#`")?;
         let operation = match subscript {
             Some(subscript) => {
                 ParameterOperation::Subscript(subscript, Box::new(ParameterOperation::Length))

@@ -67,7 +67,7 @@ impl Parser<'_> {
     ) -> ParseResult<()> {
         let start = self.at;
         let Some(next) = self.byte(start + 1) else {
-            return Err(self.error(start, start + 1, "a backslash at the very end"));
+            return Err(self.error(start, start + 1, "a backslash at the end of the text"));
         };
         self.at = self.character_end(start + 1);
         let from = start + usize::from(special.contains(&next));

@@ -143,7 +143,7 @@ impl Parser<'_> {
         let word = self.word(style)?;
         // Bash ends the target at this character, regardless of the text after it.
         if closes && plain_text(&word) != Some("-") {
-            return Err(self.error(start, self.at, "something glued to `&-`"));
+            return Err(self.error(start, self.at, "text directly after `&-`"));
         }
         self.refuse_strange_descriptor(&word)?;
         Ok(word)

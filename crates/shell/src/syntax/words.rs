@@ -30,7 +30,7 @@ pub(super) enum Tildes {
     Value,
 }
 
-/// The expansions that unquoted text undergoes in a place of the grammar.
+/// The expansions that apply to unquoted text, depending on its place in the grammar.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpansionStyle {
     pub(super) braces: bool,
@@ -204,7 +204,7 @@ impl Parser<'_> {
     pub(super) fn escaped(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         if self.byte(start + 1).is_none() {
-            return Err(self.error(start, start + 1, "a backslash at the very end"));
+            return Err(self.error(start, start + 1, "a backslash at the end of the text"));
         }
         if self.in_substituted_list {
             let message = "a backslash in a list inside a substitution: use quotes";

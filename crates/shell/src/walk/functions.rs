@@ -76,8 +76,8 @@ pub(super) fn disturbs(argv: &[Arg]) -> bool {
                 .is_none_or(|text| text.contains("posix") || text.contains("alias"))
         }),
         "trap" => argv.len() > 2,
-        // `unset` removes a variable of that name first, and the function only if there is no
-        // variable.
+        // `unset` removes a variable of that name first, and the function only if that
+        // variable does not exist.
         "unset" => !argv.get(1).is_some_and(|arg| arg.is("-v")),
         called => DISTURBING.contains(&called),
     }

@@ -55,7 +55,7 @@ impl Evaluation {
     /// Returns the finding for a command that may run although the line does not contain it, if
     /// any.
     pub(super) fn problem(&self) -> Option<CommandFinding> {
-        let why = "a text that holds a command may be evaluated";
+        let why = "a text that contains a command may be evaluated";
         (self.text && self.evaluates)
             .then(|| CommandFinding::unknown(why).with(Effect::Opaque(why.into())))
     }

@@ -1,4 +1,4 @@
-//! Walks a parsed line and looks at every command in it, in the order bash would come to it.
+//! Walks a parsed line and analyzes every command in it, in the order in which bash reaches it.
 
 mod functions;
 mod implicit_execution;
@@ -24,17 +24,17 @@ use crate::{
 };
 use functions::DefinedFunctions;
 
-/// Texts inside texts (`sh -c "sh -c …"`) deeper than this are not read.
+/// The maximum nesting of texts inside texts (`sh -c "sh -c …"`) that are analyzed.
 const DEEPEST: usize = 16;
 
-/// More possible directories than this are as good as not knowing.
+/// The maximum number of possible directories. Above it, the directory is unknown.
 const MOST_PLACES: usize = 4;
 
-/// The maximum length of a line in bytes. Linux passes no longer argument to a program, and reading
-/// takes several hundred times the memory of the line.
+/// The maximum length of a line in bytes. Linux passes no longer argument to a program, and the
+/// analysis takes several hundred times the memory of the line.
 pub const MAX_LINE: usize = 131_072;
 
-/// Reads a line and says what it does. Pure, and linear in the length of the line.
+/// Analyzes a line. The function is pure and takes linear time in the length of the line.
 pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
     read_counter::note(line);
     let whole = Span {
@@ -59,7 +59,7 @@ pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
     let mut walker = Walker::new(place, true);
     walker.line(line, &script);
     if walker.disturbed {
-        // A function may be gone by the time it is called, also in a body that was read before.
+        // A function may be removed before it is called, even in a body that was analyzed before.
         walker = Walker::new(place, false);
         walker.line(line, &script);
     }
@@ -96,13 +96,13 @@ struct Walker<'a> {
     place: &'a LineLocation,
     parts: Vec<LinePart>,
     depth: usize,
-    /// Functions of the line cover their calls.
+    /// A call of a function that the line defines starts no program.
     functions: bool,
-    /// Something in the line may change which functions there are.
+    /// A command in the line may change the set of functions.
     disturbed: bool,
     /// Descriptors that the line opens and copies.
     streams: redirects::OpenedDescriptors,
-    /// Texts that are evaluated.
+    /// Texts that bash evaluates.
     evaluation: implicit_execution::Evaluation,
     variables: variables::LineVariables,
 }
@@ -153,14 +153,14 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// One text that a shell runs: the line itself, or what `sh -c` is given.
+/// A text that a shell runs: the line itself, or the argument of `sh -c`.
 struct ShellText<'a> {
     source: &'a str,
-    /// Where the text stands in the line, if it is not the line itself.
+    /// The text's place in the line, if it is not the line itself.
     within: Option<Span>,
-    /// Which part runs it.
+    /// The index of the part that runs the text.
     outer: Option<usize>,
-    /// `$HOME` and `$PWD` are only ever used in it, never set.
+    /// The text uses `$HOME` and `$PWD`, but never sets them.
     home_is_home: bool,
     pwd_is_pwd: bool,
 }
@@ -181,7 +181,8 @@ impl<'a> ShellText<'a> {
     }
 }
 
-/// Is this variable only ever expanded? Whatever sets it has to name it without a dollar.
+/// Returns whether the text expands this variable but never sets it. Setting a variable requires
+/// its name without a dollar sign.
 fn is_only_used(source: &str, name: &str) -> bool {
     source.match_indices(name).all(|(at, _)| {
         let before = &source[..at];
@@ -189,13 +190,13 @@ fn is_only_used(source: &str, name: &str) -> bool {
     })
 }
 
-/// What changes as a shell goes on.
+/// The state of a shell that changes from command to command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LineWalkState {
-    /// The directories it may be in by now.
+    /// The possible current directories.
     places: Option<Vec<PathBuf>>,
     moved: bool,
-    /// The functions that certainly are in force.
+    /// The functions that certainly exist.
     functions: DefinedFunctions,
 }
 
@@ -240,7 +241,7 @@ impl Walker<'_> {
                 .last()
                 .is_some_and(|item| item.then == Separator::Background);
             if background {
-                // The whole chain runs in a shell of its own.
+                // The whole chain runs in a separate shell.
                 self.chain(chain, shell, &mut state.clone());
             } else {
                 self.chain(chain, shell, state);
@@ -249,21 +250,21 @@ impl Walker<'_> {
         }
     }
 
-    /// Pipelines joined by `&&` and `||`.
+    /// Analyzes pipelines joined by `&&` and `||`.
     fn chain(&mut self, chain: &[Item], shell: &ShellText<'_>, state: &mut LineWalkState) {
         let mut before = state.clone();
-        // Only the first one certainly runs.
+        // Only the first pipeline certainly runs.
         let mut certain: Option<DefinedFunctions> = None;
         let mut joined_by = Separator::Sequence;
         for item in chain {
             self.pipeline(&item.pipeline, shell, state);
             let first = certain.get_or_insert_with(|| state.functions.clone());
-            // `a || f() { …; } && f`: the last runs also where the definition did not. `a && f() { …; }
-            // && f`: it does not.
+            // In `a || f() { …; } && f`, the last pipeline may run without the definition. In
+            // `a && f() { …; } && f`, it runs only after the definition.
             if joined_by == Separator::Or || item.then != Separator::And {
                 state.functions.clone_from(first);
             }
-            // Only behind `&&` is it certain that what came before has worked.
+            // Only after `&&` has the pipeline before it certainly succeeded.
             if item.then != Separator::And {
                 state.or_places(&before);
                 before = state.clone();
@@ -275,7 +276,7 @@ impl Walker<'_> {
     fn pipeline(&mut self, pipeline: &Pipeline, shell: &ShellText<'_>, state: &mut LineWalkState) {
         match pipeline.commands.as_slice() {
             [only] => self.command(only, shell, state),
-            // Each runs in a shell of its own.
+            // Each command runs in a separate shell.
             several => {
                 for command in several {
                     self.command(command, shell, &mut state.clone());
@@ -321,7 +322,7 @@ impl Walker<'_> {
                 for word in words.iter().flatten() {
                     self.word(word, shell, state);
                     for arg in crate::decode::args(word, self.known(shell, state)) {
-                        // The body may read what the loop names.
+                        // The body may read the files that the loop names.
                         finding.effects.push(commands::options::content(&arg));
                     }
                 }
@@ -331,7 +332,7 @@ impl Walker<'_> {
                     finding.effects.push(Effect::Env(name.clone()));
                 }
                 if *select {
-                    finding = CommandFinding::unknown("select waits for someone to choose");
+                    finding = CommandFinding::unknown("select waits for input");
                 }
                 self.note(command.span, finding, shell, state);
                 self.variables.assign(name);
@@ -350,7 +351,7 @@ impl Walker<'_> {
                     for pattern in &arm.patterns {
                         self.word(pattern, shell, &before);
                     }
-                    // `;&` runs on into the next arm.
+                    // After `;&`, the next arm runs as well.
                     let mut inside = before.clone();
                     inside.or(state);
                     self.script(&arm.body, shell, &mut inside);
@@ -359,14 +360,14 @@ impl Walker<'_> {
             }
             CommandKind::Function { name, body } => {
                 if commands::is_known(name) {
-                    let why = format!("it gives {name} another meaning");
+                    let why = format!("it redefines {name}");
                     let finding =
                         CommandFinding::unknown(why.clone()).with(Effect::Opaque(why.into()));
                     self.note(command.span, finding, shell, state);
                 }
                 let mut inside = state.clone();
                 inside.lost();
-                // The body runs when it is called by its name.
+                // The body runs only when the function is called, so the function exists in it.
                 inside.functions.define(name);
                 self.command(body, shell, &mut inside);
                 state.functions.define(name);
@@ -374,21 +375,23 @@ impl Walker<'_> {
             CommandKind::Test(items) => self.test(items, command.span, shell, state),
             CommandKind::Arithmetic(expression) => self.arithmetic(expression, shell, state),
             CommandKind::Coprocess { body } => {
-                let finding = CommandFinding::unknown("a coprocess runs on beside the line");
+                let finding =
+                    CommandFinding::unknown("a coprocess keeps running in the background");
                 self.note(command.span, finding, shell, state);
                 self.command(body, shell, &mut state.clone());
             }
         }
     }
 
-    /// Bodies that may run any number of times: a `cd` in one may come before everything in it.
+    /// Analyzes bodies that may run any number of times: a `cd` in a body may precede any command
+    /// in it.
     fn repeated(&mut self, bodies: &[&Script], shell: &ShellText<'_>, state: &mut LineWalkState) {
         let before = state.clone();
         let from = self.parts.len();
         for body in bodies {
             self.script(body, shell, state);
         }
-        // It may not run at all.
+        // The bodies may not run at all.
         state.functions.clone_from(&before.functions);
         if *state != before {
             state.lost();
@@ -418,7 +421,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Writes down something that is no command of its own.
+    /// Records a part of the line that is not a command itself.
     fn note(
         &mut self,
         span: Span,

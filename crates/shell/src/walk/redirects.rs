@@ -99,7 +99,9 @@ impl Walker<'_> {
                 };
                 CommandFinding::read_only("it only reads").with(Effect::Read(read))
             }
-            (_, Some(text)) if keeps_nothing(text) => CommandFinding::read_only("nothing is kept"),
+            (_, Some(text)) if keeps_nothing(text) => {
+                CommandFinding::read_only("it stores nothing")
+            }
             (_, text) => {
                 let reason = match text {
                     Some(text) => format!("the redirection writes to {text}"),
@@ -142,7 +144,7 @@ pub fn is_stream(path: &str) -> bool {
 
 /// Returns whether a target stores nothing.
 ///
-/// Opening the name of a descriptor opens the file behind it again, also for writing, so only the
+/// Opening the name of a descriptor reopens its file, also for writing. Therefore only the
 /// descriptors of the outputs are included.
 pub fn keeps_nothing(path: &str) -> bool {
     [
@@ -192,7 +194,7 @@ impl OpenedDescriptors {
         }
     }
 
-    /// Returns the place where the line makes an output of a file that it may read, if any.
+    /// Returns the place where an output of the line becomes a file that the line may read, if any.
     pub(super) fn problem(&self) -> Option<(Span, CommandFinding)> {
         let span = self.copied.filter(|_| self.opened)?;
         Some((span, CommandFinding::unknown(OUTPUT_IS_A_FILE).at(span)))
@@ -254,7 +256,7 @@ pub(super) fn refuse_spying(finding: &mut CommandFinding, places: Option<&[PathB
     });
     if spying && finding.verdict < EffectVerdict::Unknown {
         finding.verdict = EffectVerdict::Unknown;
-        finding.reason = "it reads what belongs to another process".into();
+        finding.reason = "it reads data of another process".into();
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     syntax,
 };
 
-/// Where programs live that the workspace cannot replace.
+/// The directories with programs that the workspace cannot replace.
 const TRUSTED: [&str; 6] = [
     "/bin/",
     "/usr/bin/",
@@ -31,7 +31,8 @@ const TRUSTED: [&str; 6] = [
     "/usr/local/sbin/",
 ];
 
-/// Variables that allow rules ignore in front of a command, and that may be set alone.
+/// Returns whether allow rules ignore an assignment of this variable before a command. Such a
+/// variable may also be set without a command.
 pub fn is_safe_variable(name: &str) -> bool {
     is_harmless(name)
         || [
@@ -63,7 +64,7 @@ impl Walker<'_> {
         shell: &ShellText<'_>,
         state: &mut LineWalkState,
     ) {
-        // The command first, what its words start behind it: parts read like the line.
+        // The command precedes its substitutions, as in the line.
         let argv: Vec<Arg> = {
             let known = self.known(shell, state);
             let args = words.iter().flat_map(|word| decode::args(word, known));
@@ -156,15 +157,15 @@ impl Walker<'_> {
         }
     }
 
-    /// Is it a function of this line that certainly is in force? Only a command of its own can be:
-    /// what another command starts is a program.
+    /// Returns whether the command calls a function of the line that certainly exists. This applies
+    /// only to commands of the line itself: another command can start only programs.
     fn calls_function(&self, argv: &[Arg], state: &LineWalkState) -> bool {
         let name = argv.first().map(|first| &first.value);
         self.functions
             && matches!(name, Some(ArgValue::Literal(name)) if state.functions.covers(name))
     }
 
-    /// Writes a part down, and behind it what it starts.
+    /// Records a part, followed by the programs it starts.
     fn push(&mut self, mut part: LinePart, shell: &ShellText<'_>, state: &LineWalkState) {
         let starts = part.finding.starts.clone();
         let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
@@ -218,12 +219,12 @@ impl Walker<'_> {
         finding.effects.push(Effect::Opaque(why.into()));
     }
 
-    /// The words of a started command as they stand in the line.
+    /// Returns the source text of a started command.
     fn source_of(&self, argv: &[Arg], shell: &ShellText<'_>) -> String {
         let mut texts: Vec<std::borrow::Cow<'_, str>> = Vec::new();
         let mut last: Option<Span> = None;
         for arg in argv {
-            // One word may be several arguments, and what is appended stands nowhere.
+            // One word may become several arguments. Appended arguments have no text in the line.
             if last == Some(arg.span) {
                 continue;
             }
@@ -237,7 +238,7 @@ impl Walker<'_> {
         texts.join(" ")
     }
 
-    /// A text that a shell is given to run.
+    /// Analyzes a text that a shell runs.
     fn text(&mut self, arg: &Arg, outer: usize, state: &LineWalkState) {
         let opaque = |why: String, parts: &mut Vec<LinePart>| {
             let finding = &mut parts[outer].finding;
@@ -254,8 +255,8 @@ impl Walker<'_> {
         match syntax::parse(source) {
             Ok(script) => {
                 let inner = ShellText::new(source, Some((arg.span, outer)));
-                // Another process knows none of our functions, and a text that runs in this shell
-                // may run at another time.
+                // Functions do not exist in another process. A text that runs in this shell may run
+                // at another time.
                 let mut inside = LineWalkState {
                     functions: DefinedFunctions::default(),
                     ..state.clone()
@@ -269,7 +270,7 @@ impl Walker<'_> {
         }
     }
 
-    /// What the command changes for the rest of the line: the directory.
+    /// Updates the current directory for the rest of the line.
     fn follow(&mut self, argv: &[Arg], state: &mut LineWalkState) {
         let Some(called) = argv.first().map(Arg::text) else {
             return;
@@ -283,7 +284,7 @@ impl Walker<'_> {
             return;
         }
         let called = match called {
-            // What they run is this very shell.
+            // They run the builtin in this shell.
             "command" | "builtin" => match argv.get(1).map(Arg::text) {
                 Some(Some(inner)) if ["cd", "pushd", "popd"].contains(&inner) => {
                     return self.follow(&argv[1..], state);
@@ -335,7 +336,8 @@ impl Walker<'_> {
     }
 }
 
-/// Is it one value that is nothing but a value? A locale is more: it says how lines are read.
+/// Returns whether the assignment sets one plain value. A locale must have a known character set,
+/// because it determines how bash reads the line.
 fn is_plain(assignment: &Assignment, known: KnownVariables<'_>) -> bool {
     let AssignedValue::Word(word) = &assignment.value else {
         return false;
@@ -345,16 +347,17 @@ fn is_plain(assignment: &Assignment, known: KnownVariables<'_>) -> bool {
         && (!is_locale(&assignment.name) || value.is_some_and(|value| has_known_charset(&value)))
 }
 
-/// A call of a function of this line, whose body is judged where it is defined.
+/// Returns the finding for a call of a function of this line. The function's body is analyzed where
+/// it is defined.
 fn called(argv: &[Arg]) -> CommandFinding {
     let mut finding = CommandFinding::read_only("it is a function of this line");
     finding.cover = RuleCoverage::Transparent;
-    // The body may read what it is given.
+    // The body may read its arguments as files.
     finding.effects = argv[1..].iter().map(commands::options::content).collect();
     finding
 }
 
-/// What a command does by its words.
+/// Returns the finding for a command with these arguments.
 fn look(argv: &[Arg]) -> CommandFinding {
     let Some(first) = argv.first() else {
         return CommandFinding::unknown("there is no command");
@@ -374,10 +377,10 @@ fn look(argv: &[Arg]) -> CommandFinding {
     {
         return commands::look(name, argv);
     }
-    // What it does is not known, but what a program of that name would start counts for rules that
-    // hold a line up.
+    // The program's effect is unknown. The programs that a command of that name would start are
+    // kept, because rules that deny a line apply to them.
     let known = commands::look(name, argv);
-    let why = format!("{called} is a program of its own making");
+    let why = format!("{called} is outside the system directories");
     CommandFinding {
         verdict: EffectVerdict::Unknown,
         reason: why.into(),
@@ -387,7 +390,7 @@ fn look(argv: &[Arg]) -> CommandFinding {
     }
 }
 
-/// Variables that are set make a command unknown unless they are harmless ones.
+/// Makes a finding unknown if the command sets a variable that is not known to be safe.
 fn judge_assignments(
     finding: &mut CommandFinding,
     assigned: &[SetVariable],

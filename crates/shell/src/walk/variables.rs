@@ -39,7 +39,7 @@ pub(super) struct LineVariables {
 }
 
 impl LineVariables {
-    /// Notes that the line sets a variable. Later uses are of that value.
+    /// Records that the line sets a variable. Later expansions use that value.
     pub(super) fn assign(&mut self, name: &str) {
         self.assigned.insert(name.to_owned());
     }
@@ -100,7 +100,7 @@ fn reason(name: &str) -> String {
 }
 
 impl Walker<'_> {
-    /// Notes that an expansion uses a variable.
+    /// Records that an expansion uses a variable.
     pub(super) fn use_variable(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! What hides in words: substitutions, assignments by expansion, conditions.
+//! The effects inside words: substitutions, assignments by expansion, conditions.
 
 use super::{LineWalkState, ShellText, Walker};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Walker<'_> {
-    /// Looks at everything a word makes bash run or set.
+    /// Analyzes the commands and assignments that bash runs to expand the word.
     pub(super) fn word(&mut self, word: &ShellWord, shell: &ShellText<'_>, state: &LineWalkState) {
         for part in &word.parts {
             self.part(part, shell, state);
@@ -88,7 +88,7 @@ impl Walker<'_> {
         }
     }
 
-    /// `[[ … ]]`
+    /// Analyzes `[[ … ]]`.
     pub(super) fn test(
         &mut self,
         items: &[TestItem],
@@ -108,13 +108,13 @@ impl Walker<'_> {
             let before = operand(at.checked_sub(1));
             let behind = operand(Some(at + 1));
             match operator.as_str() {
-                // Both sides are evaluated as arithmetic.
+                // Bash evaluates both sides as arithmetic.
                 "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
                     let plain =
                         |text: &Option<String>| text.as_deref().is_some_and(arithmetic::is_integer);
                     if !plain(&before) || !plain(&behind) {
                         finding = CommandFinding::unknown(
-                            "bash evaluates what is compared as a number, and it is no plain number",
+                            "bash evaluates the operands of a numeric comparison, and one is not a plain number",
                         )
                         .at(*operator_span);
                         break;

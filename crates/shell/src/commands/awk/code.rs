@@ -61,7 +61,7 @@ impl<'a> AwkAnalyzer<'a> {
                     // In the head of a `for`, a comparison cannot be distinguished from a
                     // redirection.
                     if depth > 0 {
-                        self.doubt("its program prints in an odd place");
+                        self.doubt("its program prints in an unusual place");
                     }
                 }
                 AwkToken::Sign(";" | "{" | "}") if depth == 0 => printing = false,

@@ -93,7 +93,7 @@ impl<'a> Lexer<'a> {
             b'#' => {
                 self.run(|byte| byte != b'\n');
                 if self.bytes[self.at - 1] == b'\\' {
-                    return Err("its program has a comment that may go on in the next line");
+                    return Err("its program has a comment that may continue on the next line");
                 }
             }
             b'"' => self.text()?,
@@ -276,7 +276,7 @@ impl<'a> Lexer<'a> {
             .into_iter()
             .find(|sign| rest.starts_with(sign.as_bytes()));
         let Some(sign) = found else {
-            return Err("its program has a sign that is not known");
+            return Err("its program has an unknown operator");
         };
         self.at += sign.len();
         match sign {

@@ -133,7 +133,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     CommandSpec::unsure("bugreport diagnose fast-export request-pull", STARTS),
 ];
 
-const STARTS: &str = "it starts programs or writes files of its own";
+const STARTS: &str = "it starts programs or writes files";
 
 fn starts(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed
@@ -226,7 +226,7 @@ fn apply(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .iter()
         .any(|name| parsed.has(name));
     let finding = if only_looks && parsed.verdict().is_none() {
-        CommandFinding::read_only("it only looks at the patch")
+        CommandFinding::read_only("it only reads the patch")
     } else {
         CommandFinding::mutating("it applies a patch")
     };

@@ -11,8 +11,8 @@ use crate::{
     git_config::checks_signatures,
 };
 
-/// Which commits. Options that take a value only behind `=` say so: a word behind them is an
-/// operand, and may be `--output`.
+/// Options that select commits. Options that take a value only after `=` are marked as such: a
+/// separate argument after them is an operand, which may be `--output`.
 macro_rules! commits {
     () => {
         " -n: --max-count= --skip= --since= --after= --until= --before= --since-as-filter= --max-age= \
@@ -31,7 +31,7 @@ macro_rules! commits {
     };
 }
 
-/// How differences are shown.
+/// Options that format differences.
 macro_rules! differences {
     () => {
         " -pusWzDwbaR -U? -X? -B? -M? -C? -l: -I: -S: -G: -O< --patch --no-patch --unified=? \
@@ -55,7 +55,7 @@ macro_rules! differences {
     };
 }
 
-/// How merges are shown.
+/// Options that format merges.
 macro_rules! merges {
     () => {
         " -cmtr --cc --dd --combined-all-paths --diff-merges= --no-diff-merges "
@@ -71,7 +71,7 @@ macro_rules! log {
 
 const LOG: &str = concat!(log!(), commits!(), differences!(), merges!());
 
-/// What the options above have beside them that does harm.
+/// The unsafe options of the same subcommands.
 const REFUSED: &[UnsafeOption] = &[
     writes("--output>", "writes what it would print into a file"),
     runs(
@@ -83,7 +83,7 @@ const REFUSED: &[UnsafeOption] = &[
         "starts the converter that the configuration names",
     ),
     runs("--show-signature", "starts gpg"),
-    runs("--remerge-diff", "merges once more, in temporary objects"),
+    runs("--remerge-diff", "merges again, into temporary objects"),
 ];
 
 pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
@@ -250,7 +250,8 @@ fn listing(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// Prints content whatever the options say: an operand may be a blob, also behind the name of a path.
+/// Analyzes subcommands that print content regardless of the options: an operand may be a blob,
+/// also if it looks like a path.
 fn showing(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = judge(parsed, ShownPaths::Content);
     let everything = paths::everything(parsed);
@@ -287,7 +288,7 @@ fn patches(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// The lines of one file; what stands before it is a revision.
+/// Analyzes `git blame`, which reads one file. The operands before it are revisions.
 fn blaming(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = judge(parsed, ShownPaths::Content);
     finding
@@ -327,7 +328,7 @@ fn remerge(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
         let text = given.value.as_ref().and_then(|value| value.text());
         given.name == "--diff-merges" && text.is_none_or(|text| text.starts_with('r'))
     })?;
-    Some(CommandFinding::unknown("it merges once more, in temporary objects").at(given.span))
+    Some(CommandFinding::unknown("it merges again, into temporary objects").at(given.span))
 }
 
 /// `-L 10,20:file` reads that file.

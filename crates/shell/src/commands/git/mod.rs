@@ -114,7 +114,7 @@ fn git(argv: &[Arg]) -> CommandFinding {
         let uncertain = directory.text().is_none().then_some(directory.span);
         finding = inside(finding, &directory);
         if let Some(span) = uncertain {
-            refusal.get_or_insert(("the directory behind -C is an expansion".into(), span));
+            refusal.get_or_insert(("the directory after -C is an expansion".into(), span));
         }
     }
     if hidden {
@@ -213,7 +213,7 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
         finding = finding.with(options::tree(&here));
     }
     match spec.does {
-        // An unknown option does not change the fact that the subcommand changes something.
+        // Even with an unknown option, the subcommand certainly makes a change.
         CommandEffect::Change(what) if finding.verdict == EffectVerdict::Unknown => {
             CommandFinding {
                 verdict: EffectVerdict::Mutating,
@@ -248,7 +248,7 @@ fn doubts(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
         given.name == "--submodule" && !matches!(kind, None | Some(Some("short" | "log")))
     });
     if let Some(given) = inside {
-        let why = "--submodule starts git in each submodule, as its own settings say";
+        let why = "--submodule starts git in each submodule, with its own settings";
         return Some(CommandFinding::unknown(why).at(given.span));
     }
     read_twice(parsed)
@@ -275,7 +275,7 @@ fn read_twice(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
         .all(|name| listed(KEEPS_DASHES, name));
     let behind = parsed.operands.get(parsed.before_dashes?..)?;
     let arg = behind.iter().find(|arg| !keeps && dashed(arg))?;
-    Some(CommandFinding::unknown("git may read what is behind -- as an option").at(arg.span))
+    Some(CommandFinding::unknown("git may parse an argument after -- as an option").at(arg.span))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) enum ShownPaths {
 }
 
 /// Returns the reads of operands that are revisions, objects and pathspecs. The first `texts`
-/// operands are none of these.
+/// operands are neither.
 pub(super) fn reads(parsed: &ParsedArguments<'_>, shows: ShownPaths, texts: usize) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut limited = false;

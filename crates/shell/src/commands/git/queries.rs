@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Options that select references and format the list. `--contains` and similar options are listed
-/// as flags because their commit is optional; an argument after them counts as an operand.
+/// as flags because their commit is optional; an argument after them is an operand.
 macro_rules! references {
     () => {
         " --contains=? --no-contains=? --with=? --without=? --merged=? --no-merged=? --points-at=? \
@@ -330,8 +330,8 @@ fn trailers(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// Returns the first operand. `None` means that there certainly is no operand; an unknown one is
-/// `""`.
+/// Returns the first operand. `None` means that the command certainly has no operand; an unknown
+/// operand is `""`.
 fn verb<'a>(parsed: &'a ParsedArguments<'_>) -> Option<&'a str> {
     parsed.operands.first().map(|arg| arg.text().unwrap_or(""))
 }

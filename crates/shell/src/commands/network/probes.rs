@@ -89,7 +89,7 @@ fn named(
 
 /// socat's addresses name what it connects: `TCP:host:port`, `EXEC:…`, `OPEN:file`.
 fn socat(argv: &[Arg]) -> CommandFinding {
-    let mut finding = CommandFinding::unknown("it joins what its addresses name").exact();
+    let mut finding = CommandFinding::unknown("it connects two addresses").exact();
     for arg in argv.get(1..).unwrap_or_default() {
         let Some(text) = arg.text() else {
             finding.effects.push(Effect::Net(None));

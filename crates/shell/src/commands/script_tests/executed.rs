@@ -1,9 +1,10 @@
-//! Lines that are really run.
+//! Lines that the tests execute.
 
 use super::{find, is_installed, pieces::AWKS, project, run, tree, words};
 use crate::effect::EffectVerdict;
 
-/// Runs a line in a fresh project. Did it change anything? `None` if the program is missing.
+/// Runs a line in a fresh project and returns whether it changed a file. `None` if the program is
+/// missing.
 fn changes(line: &[&str]) -> Option<bool> {
     if !is_installed(line[0]) {
         return None;
@@ -27,7 +28,7 @@ fn assert_changes_nothing(line: &str) {
     assert_ne!(changes(&words), Some(true), "{line} changed something");
 }
 
-/// Not harmless for us, and for a reason.
+/// Asserts that the analysis does not call the line read-only, and that the line changes a file.
 fn assert_changes_something(line: &str) {
     let words = words(line);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -156,7 +157,7 @@ fn what_is_refused_would_really_change_something() {
     }
 }
 
-/// What a command starts is looked at on its own: the line itself says only that something is started.
+/// The programs that a command starts are analyzed separately.
 #[test]
 fn what_is_started_is_handed_on() {
     for line in [

@@ -1,7 +1,7 @@
-//! Commands whose argument is a program: held against the real ones.
+//! Commands whose argument is a program, compared with the real commands.
 //!
-//! `executed` runs lines of a table; `properties` draws programs, and runs those that we take for
-//! harmless. A program that is not installed is left out.
+//! `executed` runs lines of a table. `properties` generates programs, and runs those that the
+//! analysis calls read-only. Commands that are not installed are skipped.
 
 mod executed;
 mod pieces;
@@ -82,14 +82,14 @@ fn run(dir: &Path, argv: &[&str]) {
     assert!(status.is_ok(), "{argv:?}: {status:?}");
 }
 
-/// What is found about literal words.
+/// Returns the finding for literal arguments.
 fn find(words: &[&str]) -> CommandFinding {
     let span = Span { start: 0, end: 0 };
     let argv: Vec<Arg> = words.iter().map(|word| Arg::literal(*word, span)).collect();
     look(words[0], &argv)
 }
 
-/// The words of a line without expansions.
+/// Returns the arguments of a line without expansions.
 fn words(line: &str) -> Vec<String> {
     let argv = argv(line);
     let texts = argv.iter().map(|arg| arg.text().map(str::to_owned));

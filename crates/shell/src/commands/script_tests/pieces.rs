@@ -1,4 +1,4 @@
-//! What programs are put together from.
+//! The pieces from which programs are generated.
 
 /// Sed commands that print.
 #[rustfmt::skip]
@@ -8,7 +8,7 @@ pub(super) const SED_HARMLESS: &[&str] = &[
     "#w out", "/[[:alpha:]/]/p",
 ];
 
-/// The same, to be ended by a line's end.
+/// Like [`SED_HARMLESS`], but each piece must be followed by a line break.
 #[rustfmt::skip]
 pub(super) const SED_TEXT: &[&str] = &[
     "a w out", "i\\\nw out", "c\\w out\\\nw out", "r w", ":a",
@@ -21,7 +21,8 @@ pub(super) const SED_REFUSED: &[&str] = &[
     "s,a,b,Ie", "e", "1e touch out", "$!e touch out", "y/a/b/;w out",
 ];
 
-/// Pieces that fit together by chance only, so that what we and sed read in two ways comes up.
+/// Pieces that only sometimes form a valid script, to find texts that the parser and sed read
+/// differently.
 #[rustfmt::skip]
 pub(super) const SED_PIECES: &[&str] = &[
     "p", "d", "n", "g", "G", "x", "=", "l", "q", "s/a/b/", "s,a,b,", "s/[/]/x/", "s/[^]/]*/", "s/[",
@@ -32,7 +33,7 @@ pub(super) const SED_PIECES: &[&str] = &[
     "F", "-", "}w out",
 ];
 
-/// Every awk there may be.
+/// The names of all awk variants.
 pub(super) const AWKS: &[&str] = &["awk", "gawk", "mawk", "original-awk"];
 
 /// Awk statements that print.
@@ -45,7 +46,7 @@ pub(super) const AWK_HARMLESS: &[&str] = &[
     "x = 1e5 / 2",
 ];
 
-/// Awk statements that write, start programs, or read what only the program knows.
+/// Awk statements that write, start programs, or read files that only the program names.
 #[rustfmt::skip]
 pub(super) const AWK_REFUSED: &[&str] = &[
     "system(\"touch out\")", "print > \"out\"", "print $1, $2 >> \"out\"",
@@ -56,7 +57,7 @@ pub(super) const AWK_REFUSED: &[&str] = &[
     "print a ? b : c > \"out\"", "print \"/\" > \"out\" # \"/\"",
 ];
 
-/// What may stand before a slash, …
+/// Pieces that may precede a slash.
 #[rustfmt::skip]
 pub(super) const AWK_BEFORE: &[&str] = &[
     "x", "1", "2.5", "\"s\"", "(x)", "a[1]", "x++", "--x", "++", "if (1)", "while (0)", "for (;0;)",
@@ -85,7 +86,7 @@ pub(super) const AWK_BETWEEN: &[&str] = &[
     "\\\"", "\\/\"", "#", "a", "=\"", " ", "\"#", "(\"", "[a]\"[", "[\\]\"/]", "\\[\"",
 ];
 
-/// … and behind.
+/// Pieces that may follow a slash.
 #[rustfmt::skip]
 pub(super) const AWK_BEHIND: &[&str] = &[
     "; system(\"touch out\"); x = /\"/", "; print > \"out\"; x = /\"/",

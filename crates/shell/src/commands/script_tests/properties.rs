@@ -54,7 +54,7 @@ fn awk_program() -> impl Strategy<Value = String> {
     })
 }
 
-/// Runs a program that we take for harmless: does it change anything?
+/// Runs a program that the analysis calls read-only, and returns a message if it changes anything.
 fn spoils(interpreters: &[&str], program: &str) -> Option<String> {
     for interpreter in interpreters.iter().filter(|name| is_installed(name)) {
         if !is_read_only(&[interpreter, program, "a.txt"]) {

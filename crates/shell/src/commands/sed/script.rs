@@ -30,7 +30,7 @@ struct SedReader<'a> {
 }
 
 /// The reason for rejecting text after a command.
-const EXTRA: &str = "its script has something behind a command that should end there";
+const EXTRA: &str = "its script has text after a command that should end there";
 
 impl<'a> SedReader<'a> {
     fn peek(&self) -> Option<u8> {

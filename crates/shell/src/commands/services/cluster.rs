@@ -156,7 +156,7 @@ const KUBECTL: VerbProgram = VerbProgram {
         unsure("port-forward proxy", "it opens a port"),
         unsure("diff", "it starts a diff program"),
         unsure("kustomize", "it may fetch what the files name"),
-        unsure("cluster-info/dump", "it prints everything there is"),
+        unsure("cluster-info/dump", "it prints every object of the cluster"),
         unsure("create/token", "it prints a token"),
         change(
             "apply create replace patch edit set label annotate autoscale scale expose run",

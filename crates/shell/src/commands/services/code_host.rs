@@ -163,7 +163,7 @@ const GH: VerbProgram = VerbProgram {
         change(
             "pr issue release gist repo label secret variable workflow run cache ssh-key gpg-key \
              project codespace ruleset",
-            "it changes something at the code host or downloads from it",
+            "it changes data at the code host or downloads from it",
         )
         .contacting()
         .groups(),

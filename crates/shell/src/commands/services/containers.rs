@@ -185,7 +185,7 @@ fn launched_compose(argv: &[Arg]) -> CommandFinding {
     if finding.verdict == EffectVerdict::ReadOnly && !asks {
         return CommandFinding {
             effects: finding.effects,
-            ..CommandFinding::unknown("it runs what the files of the workspace say")
+            ..CommandFinding::unknown("it runs commands from files of the workspace")
         };
     }
     finding
@@ -243,7 +243,7 @@ const COMPOSE_REFUSED: &[UnsafeOption] = &[
         "--tls --tlsverify --tlscacert= --tlscert= --tlskey=",
         "chooses other credentials",
     ),
-    writes("--dry-run", "is not vouched for"),
+    writes("--dry-run", "is not known to be safe"),
 ];
 
 fn compose(argv: &[Arg]) -> CommandFinding {

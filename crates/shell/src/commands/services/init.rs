@@ -157,7 +157,7 @@ fn by_verb(parsed: &ParsedArguments<'_>) -> CommandFinding {
         _ if finding.cover == RuleCoverage::Exact => finding,
         None => finding,
         Some("help" | "show-environment" | "log-level" | "log-target") => {
-            CommandFinding::unknown("what it shows is not vouched for").at(verb.span)
+            CommandFinding::unknown("what it shows is not known to be safe").at(verb.span)
         }
         _ => CommandFinding::mutating("it changes the system").at(verb.span),
     }

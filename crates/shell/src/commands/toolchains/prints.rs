@@ -2,7 +2,7 @@
 
 use crate::{arg::Arg, commands::spec::CommandEntry, effect::CommandFinding};
 
-const BUILDS: &str = "it runs what the files of the workspace say";
+const BUILDS: &str = "it runs commands from files of the workspace";
 const LAUNCHES: &str = "it lets the workspace choose the program that runs";
 const RUNS: &str = "it runs a program";
 const COMPILES: &str = "it compiles";

@@ -58,7 +58,7 @@ const CARGO: VerbProgram = VerbProgram {
                 " --no-deps --format-version= --filter-platform= "
             ),
         ),
-        // The values of -i, -p and --target are optional: an argument after them counts as an
+        // The values of -i, -p and --target are optional: an argument after them is an
         // operand here.
         ask(
             "tree",
