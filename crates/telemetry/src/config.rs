@@ -128,17 +128,17 @@ impl VariableReader<'_> {
         if traces.is_none() && metrics.is_none() && logs.is_none() {
             if self.warnings.is_empty() && !self.names_an_exporter() {
                 self.warn(format!(
-                    "{SWITCH} is set, but not where to send it: set OTEL_EXPORTER_OTLP_ENDPOINT, such as {ENDPOINT}"
+                    "{SWITCH} is set, but no target: set OTEL_EXPORTER_OTLP_ENDPOINT, for example to {ENDPOINT}"
                 ));
             }
             return None;
         }
-        let wants = self.text("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE");
-        if let Some(wants) = wants.filter(|wants| !wants.eq_ignore_ascii_case("cumulative"))
+        let requested = self.text("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE");
+        if let Some(requested) = requested.filter(|value| !value.eq_ignore_ascii_case("cumulative"))
             && metrics.is_some()
         {
             self.warn(format!(
-                "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE={wants}: only `cumulative` is offered, and is sent"
+                "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE={requested}: only `cumulative` is supported, and is used"
             ));
         }
         let with_contents = self.is_on("OTEL_LOG_TOOL_CONTENT");
@@ -190,7 +190,7 @@ impl VariableReader<'_> {
                 // The value may be a list of exporters.
                 if !other.split(',').any(|one| one.trim() == "otlp") {
                     self.warn(format!(
-                        "{variable}={other}: only `otlp` and `none` are offered; no {path} are sent"
+                        "{variable}={other}: only `otlp` and `none` are supported; no {path} are sent"
                     ));
                     return None;
                 }
@@ -255,7 +255,7 @@ impl VariableReader<'_> {
         });
         if !is_url {
             self.warn(format!(
-                "{name} is no address: expected one that begins with http:// or https://; no {path} are sent"
+                "{name} is not a URL: expected one that begins with http:// or https://; no {path} are sent"
             ));
             return None;
         }
@@ -353,7 +353,7 @@ impl VariableReader<'_> {
                 // overflow.
                 Ok(number @ 1..) => return Duration::from_millis(number.min(86_400_000)),
                 _ => self.warn(format!(
-                    "{name}={text}: expected milliseconds, a whole number above 0; it counts as {}",
+                    "{name}={text}: expected milliseconds, a whole number above 0; using {} instead",
                     usual.as_millis()
                 )),
             }

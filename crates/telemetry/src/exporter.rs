@@ -360,7 +360,7 @@ impl ExporterShared {
         match sent.await {
             Err(_) => {
                 let waited = target.timeout.as_millis();
-                Delivery::Later(format!("no answer within {waited} ms"))
+                Delivery::Later(format!("no response within {waited} ms"))
             }
             Ok(Err(failure)) => Delivery::Later(failure.message),
             Ok(Ok(200..=299)) => Delivery::Taken,
@@ -378,7 +378,7 @@ impl ExporterShared {
     fn fails(&self, target: &SignalTarget, why: &str) {
         let place = place(&target.url);
         self.report(format!(
-            "telemetry: {place} does not take it: {why}; the session goes on without"
+            "telemetry: {place} does not accept data: {why}; the session continues without telemetry"
         ));
     }
 
