@@ -1,8 +1,8 @@
 //! Makes text from files, models, servers and the clipboard safe to print on a terminal.
 //!
-//! Control characters become their Unicode pictures (`␛`). Characters that reorder or join text, or
+//! Control characters become their Unicode symbols (`␛`). Characters that reorder or join text, or
 //! that are not drawn, become their code points (`<U+202E>`). Clean text stays unchanged, so
-//! cleaning twice does no harm.
+//! cleaning a text twice is the same as cleaning it once.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ pub fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Cleans the text as a single line: line ends become pictures, and the caller handles tabs.
+/// Cleans the text as a single line: line ends become symbols, and the caller handles tabs.
 pub(crate) fn clean_line(cleaned: &mut String, text: &str, mut tab: impl FnMut(&mut String)) {
     clean_into(cleaned, text, |cleaned, character| {
         if character == '\t' {
@@ -77,19 +77,19 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// Returns whether the next character of a text may be sent to a terminal unchanged. `behind`
-    /// is the next character, if known.
-    pub fn passes(&mut self, next: char, behind: Option<char>) -> bool {
-        let follows = self.before.replace(next);
+    /// Returns whether the next character of a text may be sent to a terminal unchanged. `following`
+    /// is the character after it, if known.
+    pub fn passes(&mut self, next: char, following: Option<char>) -> bool {
+        let preceding = self.before.replace(next);
         let is_mark = !next.is_ascii() && next.width() == Some(0);
         self.marks = if is_mark { self.marks + 1 } else { 0 };
         match next {
             // A variation selector chooses how an emoji is drawn. After any other character, or
             // alone, it would be hidden data.
-            '\u{fe0e}' | '\u{fe0f}' => follows.is_some_and(takes_a_selector),
+            '\u{fe0e}' | '\u{fe0f}' => preceding.is_some_and(takes_a_selector),
             JOINER => {
-                follows.is_some_and(|follows| is_emoji(follows) || follows == '\u{fe0f}')
-                    && behind.is_some_and(is_emoji)
+                preceding.is_some_and(|preceding| is_emoji(preceding) || preceding == '\u{fe0f}')
+                    && following.is_some_and(is_emoji)
             }
             _ => is_plain(next) && self.marks <= MOST_MARKS,
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Lines longer than this many bytes are not compared.
+/// The maximum length in bytes of a compared line. Longer lines are not compared.
 const LONGEST_LINE: usize = 2000;
 
 /// Returns the byte ranges that differ in the old and in the new line. If hardly anything is the

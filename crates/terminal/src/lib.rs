@@ -7,7 +7,7 @@
 //!   and characters that hide or reorder are made visible when the line is built ([`clean`]).
 //! - The main screen is drawn by relative movement only. It never sees a cursor query, a scroll
 //!   region, mouse tracking or an erase of the display.
-//! - A frame is one write. If nothing changed, nothing is written.
+//! - A frame is one write. Without changes, no bytes are written.
 //! - The same bytes give the same events, however they are split ([`InputParser`]). The caller owns
 //!   the clock.
 //! - This crate reads no environment variable, installs no handler and opens no terminal: the

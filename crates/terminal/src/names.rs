@@ -1,7 +1,7 @@
 //! Marks confusable characters in permission questions.
 //!
-//! A user who agrees to `config` must not have agreed to a name in which one letter is Cyrillic or
-//! an accent is a separate character. In questions a word is shown unchanged only if it has the
+//! A user who agrees to `config` must not have agreed to a name that contains a Cyrillic letter or an
+//! accent as a separate character. Questions show words unchanged only if they have the
 //! usual form: NFC-normalized, in one script, and not readable as an ASCII word. In any other word,
 //! every character beyond ASCII is shown as its code point.
 

@@ -1,7 +1,7 @@
 //! Restores the terminal in every case: panic, signal, exit, and even `kill -9`.
 //!
 //! This module installs nothing. [`RestoreState`] is shared with the writer thread. It always knows
-//! what must be undone, and once it was undone, nothing more is drawn. The program calls
+//! what must be undone. Once it was undone, no frame is drawn any longer. The program calls
 //! [`RestoreState::restore`] from its panic hook, on SIGTERM, SIGHUP and SIGINT, before it is
 //! stopped, and when it exits. A guard process in its own session receives the terminal, the text
 //! of [`crate::input::SavedModes::encode`] and the reading end of a pipe, and calls [`watch`].
@@ -35,7 +35,7 @@ pub struct RestoreState {
     /// True if the modes were entered.
     modes: AtomicBool,
     title: AtomicBool,
-    /// True if the terminal was restored: nothing more may be drawn.
+    /// True if the terminal was restored. No frame may be drawn then.
     is_closed: AtomicBool,
     view: AtomicBool,
     /// The number of rows from the cursor up to the first row of the live region, and the number of
@@ -47,7 +47,7 @@ pub struct RestoreState {
 }
 
 impl RestoreState {
-    /// Creates a state with nothing to undo.
+    /// Creates an empty state.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,7 +85,7 @@ impl RestoreState {
         took.saturating_mul(2).clamp(FAREWELL, SLOW_FAREWELL)
     }
 
-    /// Returns whether the terminal was restored. If so, the writer thread draws nothing more.
+    /// Returns whether the terminal was restored. If so, the writer thread stops drawing.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
     }
@@ -96,7 +96,7 @@ impl RestoreState {
     }
 
     /// Returns the bytes that undo everything, and clears the state: a second call returns nothing.
-    /// From now on nothing is drawn.
+    /// From now on no frame is drawn.
     pub fn take_sequence(&self) -> Vec<u8> {
         self.is_closed.store(true, Ordering::SeqCst);
         let mut out = Vec::new();
@@ -198,7 +198,7 @@ pub enum GuardMessage {
     LeaveView,
     /// The title was pushed.
     PushTitle,
-    /// Everything was restored: the guard has nothing to do.
+    /// Everything was restored: the guard exits without restoring the terminal.
     Goodbye,
 }
 

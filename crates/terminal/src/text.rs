@@ -11,7 +11,7 @@ use crate::{
 /// A line of styled text that cannot control a terminal.
 ///
 /// The text is cleaned when it is added: it contains no control character, no line end and no tab
-/// (tabs become spaces). There is no way to store other text in a line.
+/// (tabs become spaces). A line cannot store other text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TextLine {
     text: String,
@@ -168,7 +168,7 @@ impl TextLine {
         part
     }
 
-    /// Returns as much of the line as fits into this many cells.
+    /// Returns the start of the line that fits into `cells` cells.
     #[must_use]
     pub fn truncated(&self, cells: usize) -> Self {
         if self.text.len() <= cells {

@@ -27,7 +27,7 @@ pub fn text_width(text: &str) -> usize {
         })
 }
 
-/// Returns the column at which a tab that starts at this column ends.
+/// Returns the end column of a tab that starts at this column.
 pub fn tab_stop(column: usize) -> usize {
     (column / TAB + 1) * TAB
 }
@@ -44,7 +44,7 @@ pub fn is_certain(text: &str) -> bool {
         })
 }
 
-/// Returns the beginning of a text that fits into this many cells.
+/// Returns the beginning of a text that fits into `cells` cells.
 pub fn prefix(text: &str, cells: usize) -> &str {
     let mut column = 0;
     for (at, grapheme) in text.grapheme_indices(true) {

@@ -15,7 +15,7 @@ use crate::{
 };
 use languages::Language;
 
-/// Lines longer than this many bytes stay plain.
+/// The maximum length in bytes of a highlighted line. Longer lines stay plain.
 const LONGEST_LINE: usize = 2000;
 
 /// The kind of a token of code.

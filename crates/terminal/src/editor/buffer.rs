@@ -38,7 +38,7 @@ impl TextBuffer {
         self.log.begin(kind, false, self.caret);
     }
 
-    /// Starts the typing of a letter. A new undo step begins at the start of a word.
+    /// Starts the typing of a letter. A new undo step begins at each start of a word.
     pub(super) fn begin_typing(&mut self, letter: char) {
         let behind_blank = self.text[..self.caret].ends_with(char::is_whitespace);
         let splits = behind_blank && !letter.is_whitespace();

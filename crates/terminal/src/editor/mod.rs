@@ -132,7 +132,7 @@ impl Editor {
         self.buffer.text().is_empty()
     }
 
-    /// Returns the byte offset of the caret in the text in which each chip is one character.
+    /// Returns the byte offset of the caret in the draft. Each chip is one character there.
     pub fn caret(&self) -> usize {
         self.buffer.caret()
     }
@@ -207,8 +207,7 @@ impl Editor {
         self.moved();
     }
 
-    /// Replaces the chip before or after the caret by its text. Returns `false` without such a
-    /// chip.
+    /// Replaces the chip before or after the caret by its text. Returns whether a chip was replaced.
     pub fn unfold(&mut self) -> bool {
         let caret = self.buffer.caret();
         let text = self.buffer.text();

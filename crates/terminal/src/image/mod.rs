@@ -37,7 +37,7 @@ pub enum ImageProtocol {
 }
 
 impl ImageProtocol {
-    /// Returns the best method that needs only text in this many colours.
+    /// Returns the best method that needs only text in the colours of this level.
     pub fn for_level(level: ColorLevel) -> Self {
         match level >= ColorLevel::Ansi256 {
             true => Self::HalfBlocks,

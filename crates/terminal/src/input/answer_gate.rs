@@ -1,11 +1,11 @@
-//! Decides whether a key is the answer to a question. Keys that the user typed for something else
+//! Decides whether a key is the answer to a question. Keys that the user typed into the draft
 //! must never answer a question that appears while typing.
 
 use std::time::{Duration, Instant};
 
-/// A question takes the focus only after this long without a key.
+/// The time without a key before a question takes the focus.
 const QUIET: Duration = Duration::from_millis(1000);
-/// A question can be answered only this long after it was visible.
+/// The time that a question must have been visible before it can be answered.
 const ARMING: Duration = Duration::from_millis(400);
 /// Keys that follow each other faster than this come from a paste or a program.
 const BURST: Duration = Duration::from_millis(60);
@@ -27,8 +27,8 @@ impl AnswerGate {
         }
     }
 
-    /// Returns the time at which the question takes the focus automatically, if no key comes
-    /// before. Use it only while the draft is empty.
+    /// Returns the time when the question takes the focus automatically, if no key comes before. Use
+    /// it only while the draft is empty.
     pub fn focus_due(&self, now: Instant) -> Instant {
         self.last_key.map_or(now, |last| last + QUIET)
     }
@@ -57,7 +57,7 @@ impl AnswerGate {
         }
     }
 
-    /// Returns the time from which a key answers; before it, options are drawn faint.
+    /// Returns the time when keys start to answer; until then, options are drawn faint.
     pub fn armed_from(&self) -> Option<Instant> {
         self.armed_from
     }

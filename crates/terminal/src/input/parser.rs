@@ -186,7 +186,7 @@ impl InputParser {
             Err(_) => {
                 self.state = ParserState::Ground;
                 events.push(InputEvent::Key(Key::char('\u{fffd}')));
-                // The byte that does not belong to the character starts something new.
+                // The byte that does not belong to the character starts a new event.
                 if !(0x80..0xc2).contains(&byte) {
                     self.ground(byte, false, events);
                 }
@@ -309,7 +309,7 @@ impl InputParser {
                 events.extend(reply.map(InputEvent::Reply));
             }
             (false, 0x1b) => *escaped = true,
-            // ESC without the end of the string: something new starts. If nothing came in between,
+            // ESC without the end of the string starts a new event. If nothing came in between,
             // it was Alt with a letter.
             (true, _) => {
                 if body.is_empty() {

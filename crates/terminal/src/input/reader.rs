@@ -44,7 +44,7 @@ struct ReaderShared {
 #[derive(Default)]
 struct ReaderState {
     wanted: ReaderMode,
-    /// The thread waits for `wanted` to change and reads nothing.
+    /// Whether the thread has stopped reading and waits for another mode.
     is_parked: bool,
 }
 

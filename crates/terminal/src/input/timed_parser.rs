@@ -34,8 +34,7 @@ impl TimedParser {
         events
     }
 
-    /// Returns the time at which to call [`TimedParser::expire`], or `None` if nothing is
-    /// unfinished.
+    /// Returns the time to call [`TimedParser::expire`]; `None` without unfinished input.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -2,7 +2,7 @@
 //! unfinished rest is shown as a preview.
 //!
 //! The unit of commit is a paragraph, a heading, a list item, a quote, a whole table, or one line
-//! of code. Until then the text is the open block, in which only the last word may change: open
+//! of code. Until then the text is the open block. Only its last word may change: open
 //! emphasis marks are drawn as if they were closed, and an unfinished link is drawn as its text.
 //!
 //! - [`MarkdownCommitter`]: takes text and returns history items; `blocks` decides where blocks
@@ -43,7 +43,7 @@ pub struct MarkdownCommitter {
     /// The last line, which has no line end yet.
     pending: String,
     open: OpenBlock,
-    /// The columns at which the text of the enclosing list items starts, outermost first.
+    /// The start columns of the text of the enclosing list items, outermost first.
     levels: Vec<usize>,
     /// True if there was an empty line: the next block is preceded by one.
     has_gap: bool,

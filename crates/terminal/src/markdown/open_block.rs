@@ -184,7 +184,7 @@ fn run_length(text: &str, mark: char) -> usize {
     text.chars().take_while(|c| *c == mark).count() * mark.len_utf8()
 }
 
-/// Returns the end of the inline code that is closed by exactly this many backticks.
+/// Returns the end of the inline code that is closed by exactly `length` backticks.
 fn closing_backticks(text: &str, length: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = text[at..].find('`') {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// The minimum time between two frames, unless a key was pressed.
 const BETWEEN_FRAMES: Duration = Duration::from_millis(16);
-/// A resize has finished if no other came for this long.
+/// The time without another resize after which a resize has finished.
 const QUIET: Duration = Duration::from_millis(50);
 /// The maximum delay of a frame after the first resize.
 const LONGEST_RESIZE: Duration = Duration::from_millis(200);
@@ -20,7 +20,7 @@ pub struct FramePace {
 }
 
 impl FramePace {
-    /// Creates a pace with nothing to draw.
+    /// Creates a pace without pending changes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,7 +45,7 @@ impl FramePace {
         self.due = Some(self.due.unwrap_or(now));
     }
 
-    /// Returns when to draw next, or `None` if there is nothing to draw.
+    /// Returns when to draw next; `None` without pending changes.
     pub fn due(&self) -> Option<Instant> {
         let due = self.due?;
         Some(match self.resize {

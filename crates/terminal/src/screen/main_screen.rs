@@ -25,7 +25,7 @@ pub struct Screen {
     level: ColorLevel,
     reflows: bool,
     drawn: DrawnFrame,
-    /// True if the terminal may show something other than `drawn`: everything is drawn again.
+    /// True if the terminal may show other rows than `drawn`. Everything is drawn again then.
     is_stale: bool,
 }
 
@@ -42,7 +42,7 @@ struct DrawnFrame {
 }
 
 impl Screen {
-    /// Creates a screen on which nothing is drawn yet; the cursor is at the start of an empty row.
+    /// Creates an empty screen; the cursor is at the start of an empty row.
     pub fn new(size: ScreenSize, level: ColorLevel) -> Self {
         Self {
             size,
@@ -88,8 +88,8 @@ impl Screen {
         self.is_stale = true;
     }
 
-    /// Forgets the region: it was erased from the screen, and the cursor is at the start of an
-    /// empty row.
+    /// Records that the region was erased from the screen and the cursor is at the start of an empty
+    /// row.
     pub fn forget(&mut self) {
         self.drawn = DrawnFrame::default();
         self.is_stale = true;
@@ -104,7 +104,7 @@ impl Screen {
         movement::up(up, &mut out);
         out.push(b'\r');
         movement::erase_rows(all, &mut out);
-        // Move to the last row, wherever it is, and print as many line ends as there are rows.
+        // Move down: the cursor stops at the last row. Then print as many line ends as there are rows.
         movement::down(rows, &mut out);
         out.resize(out.len() + rows, b'\n');
         movement::up(rows, &mut out);
@@ -171,7 +171,7 @@ impl Screen {
         }
     }
 
-    /// Returns the rows to draw: none wider than the screen, and no more than it has.
+    /// Returns the rows to draw, cut to the width and the height of the screen.
     fn fitting(&self, region: &LiveRegion) -> (Vec<TextLine>, Option<Caret>) {
         let width = self.size.row_width();
         let most = usize::from(self.size.rows);

@@ -25,10 +25,10 @@ pub enum WriterEvent {
     Written {
         /// The number of the region.
         stamp: u64,
-        /// The time at which the write returned.
+        /// The time when the write returned.
         at: Instant,
     },
-    /// The terminal no longer exists; nothing more is written.
+    /// The terminal no longer exists; the thread has stopped writing.
     Failed(io::Error),
 }
 
@@ -84,7 +84,7 @@ impl fmt::Debug for FrameWriter {
 }
 
 impl FrameWriter {
-    /// Starts the thread, which keeps `restore` up to date with what is on the screen.
+    /// Starts the thread. It updates `restore` with each change of the screen's state.
     ///
     /// # Errors
     /// If the process has too many threads.

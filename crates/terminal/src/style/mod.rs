@@ -122,7 +122,7 @@ impl TextStyle {
         }
     }
 
-    /// Appends the sequence that selects exactly this style, whatever was selected before.
+    /// Appends the sequence that selects exactly this style, regardless of the current one.
     pub(crate) fn write_sgr(self, level: ColorLevel, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\x1b[0");
         for (bit, parameter) in ATTRIBUTES {

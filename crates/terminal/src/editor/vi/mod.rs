@@ -64,7 +64,7 @@ pub(super) struct ViState {
     /// The start of the selection.
     anchor: usize,
     escapes: Vec<String>,
-    /// The keys of the command in progress, and those of the last command that changed something.
+    /// The keys of the command in progress, and those of the last command that changed the text.
     typed: Vec<Key>,
     last_change: Vec<Key>,
     is_repeating: bool,
@@ -115,7 +115,7 @@ impl ViState {
         (anchor.min(buffer.caret()), anchor.max(buffer.caret()))
     }
 
-    /// Ends a selection because something other than a key changes the draft. Returns the selected
+    /// Ends a selection because the draft is changed by other means than a key. Returns the selected
     /// range, without the line end of its last line.
     pub(super) fn leave_visual(&mut self, buffer: &TextBuffer) -> Option<Range<usize>> {
         let mut selected = self.selection(buffer)?;
