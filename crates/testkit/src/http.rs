@@ -125,7 +125,7 @@ impl HttpReply {
             .windows(text.len())
             .position(|window| window == text.as_bytes());
         #[expect(clippy::expect_used, reason = "the test is wrong then")]
-        let at = at.expect("the text at which the reply stops is not in it");
+        let at = at.expect("the body does not contain the text to stop at");
         self.chunks = vec![all[..at].to_vec()];
         self.then_silence()
     }
@@ -169,8 +169,8 @@ impl HttpFake {
     pub fn start_strict(replies: impl IntoIterator<Item = HttpReply>) -> Self {
         let mut replies = replies.into_iter().collect::<Vec<_>>().into_iter();
         Self::start_with(move |asked| {
-            let out_of_words = || HttpReply::error(500, "api_error", "no more replies");
-            strict::refusal(asked).unwrap_or_else(|| replies.next().unwrap_or_else(out_of_words))
+            let no_more_replies = || HttpReply::error(500, "api_error", "no more replies");
+            strict::refusal(asked).unwrap_or_else(|| replies.next().unwrap_or_else(no_more_replies))
         })
     }
 
