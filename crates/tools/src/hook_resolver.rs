@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use haft_contract::{BoxFuture, HostResolver};
 use haft_sandbox::network::{Host, Resolve, SpecialAddress, SystemResolver};
 
-/// Resolves hosts for hooks. An address that the user wrote as a number is used as it is. A name is
-/// checked, because others control where it leads.
+/// Resolves hosts for hooks. A numeric address from the user is used unchanged. The addresses of a
+/// name are checked, because others control them.
 pub struct HookAddresses<R = SystemResolver>(pub R);
 
 impl<R: Resolve> HostResolver for HookAddresses<R> {
@@ -23,11 +23,11 @@ impl<R: Resolve> HostResolver for HookAddresses<R> {
 impl<R: Resolve> HookAddresses<R> {
     async fn checked(&self, host: &str, is_named: bool) -> Result<Vec<IpAddr>, String> {
         let read = Host::parse(host.as_bytes());
-        let read = read.map_err(|invalid| format!("{host:?} is no valid host: {invalid}"))?;
+        let read = read.map_err(|invalid| format!("{host:?} is not a valid host: {invalid}"))?;
         if let Some(address) = read.address() {
             return match SpecialAddress::of(address) {
                 Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
-                    Err(format!("{host} is {special}: nothing is posted there"))
+                    Err(format!("{host} is {special}: hooks may not post to it"))
                 }
                 Some(special @ SpecialAddress::Metadata) if !is_named => {
                     Err(unnamed(host, special))
@@ -42,19 +42,19 @@ impl<R: Resolve> HookAddresses<R> {
         if found.is_empty() {
             return Err(format!("{host} cannot be resolved: it has no addresses"));
         }
-        // If one address is not allowed, none of them is used.
+        // If one address is not allowed, the host is refused.
         for address in &found {
             match SpecialAddress::of(*address) {
                 None if !is_local => {}
                 None => {
                     return Err(format!(
-                        "{host} leads to {address}, which is not this machine"
+                        "{host} resolves to {address}, which is not this machine"
                     ));
                 }
                 Some(SpecialAddress::Loopback) if is_local => {}
                 Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
                     return Err(format!(
-                        "{host} leads to {special}: nothing is posted there"
+                        "{host} resolves to {special}: hooks may not post to it"
                     ));
                 }
                 Some(_) if is_named => {}
@@ -66,7 +66,9 @@ impl<R: Resolve> HookAddresses<R> {
 }
 
 fn unnamed(host: &str, special: SpecialAddress) -> String {
-    format!("{host} is {special}: only if allowedHttpHookUrls of the settings names the host")
+    format!(
+        "{host} is {special}: allowed only if allowedHttpHookUrls in the settings names the host"
+    )
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //! - `skill`: `Skill`, based on [`SkillService`]; `web`: `WebFetch`, `WebSearch`, based on
 //!   [`haft_contract::web`]
 //! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
-//! - `paths`, `words`: formatting of paths and numbers; `blocking`: running blocking work
+//! - `paths`, `plural`: formatting of paths and numbers; `blocking`: running blocking work
 
 #![warn(missing_docs)]
 
@@ -270,7 +270,7 @@ pub fn with_worktrees(services: Services) -> Services {
     services.with(service).with(Arc::new(maker))
 }
 
-/// Adds the services that the built-in tools need. Existing services are kept, so that sessions can
+/// Adds the services that the built-in tools need. Existing services are not replaced, so that sessions can
 /// share a search engine and a subagent can have its own journal.
 ///
 /// `session_folder` is the folder for the undo journal, which is created with the first change, and
@@ -368,7 +368,7 @@ pub fn serve_child() {
 pub fn settle_crashed(project: &Path) {
     #[cfg(feature = "fs")]
     haft_journal::settle_crashed(project);
-    let _ = project; // a build without files has nothing to recover
+    let _ = project; // a build without file tools has no changes to recover
 }
 
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {

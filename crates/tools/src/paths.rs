@@ -9,7 +9,7 @@ use haft_contract::{CallContext, PathConstraint, ToolError};
 use serde_json::Value;
 
 /// Returns the real path that a path of the call must resolve to, as determined by the permission
-/// check; `None` if there was no check.
+/// check; `None` without a check.
 #[cfg(any(feature = "fs", feature = "search"))]
 pub(crate) fn path_constraint(
     path: &Path,
@@ -19,7 +19,7 @@ pub(crate) fn path_constraint(
         PathConstraint::Anywhere => Ok(None),
         PathConstraint::To(real) => Ok(Some(real)),
         PathConstraint::Nowhere => Err(ToolError::Failed(format!(
-            "{} was not part of what this call was permitted, so it was not opened.",
+            "{} is not among the files that this call may access, so it was not opened.",
             path.display()
         ))),
     }

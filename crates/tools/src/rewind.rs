@@ -15,7 +15,7 @@ use haft_journal::{
 /// The maximum size of files that are read here, in bytes; longer ones are read only by the tools.
 const LONGEST_SEEDED: u64 = 64 << 20;
 
-const NO_JOURNAL: &str = "the session keeps no journal of files";
+const NO_JOURNAL: &str = "the session has no journal of files";
 
 /// The result of a rewind or of its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,13 +83,13 @@ pub fn rewind(
 }
 
 /// Returns the changes in the session's journal, the newest first.
-pub fn changes(services: &Services, most: usize) -> Result<Vec<UnitSummary>, String> {
+pub fn changes(services: &Services, limit: usize) -> Result<Vec<UnitSummary>, String> {
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
     let history = journal
         .required_history()
         .map_err(|error| error.to_string())?;
-    history.list(most).map_err(|error| error.to_string())
+    history.list(limit).map_err(|error| error.to_string())
 }
 
 /// Undoes changes; with `preview` it only reports what that would do. `by` names the requester.
@@ -130,7 +130,7 @@ pub fn append_line(
     if path.exists() {
         let raw = journal.read_bytes(path, LONGEST_SEEDED).map_err(failed)?;
         text = String::from_utf8(raw.bytes.clone())
-            .map_err(|_| format!("{} is no UTF-8 text", path.display()))?;
+            .map_err(|_| format!("{} is not UTF-8 text", path.display()))?;
         journal.record_shown(raw, ShownExtent::Whole);
     } else if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;

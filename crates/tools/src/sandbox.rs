@@ -1,4 +1,4 @@
-//! The available confinement on this machine.
+//! The confinement that is available on this machine, and sandbox profiles.
 
 use std::path::Path;
 
@@ -7,18 +7,19 @@ pub use haft_sandbox::{Mechanism, SandboxProfile, is_doubtful, network::SystemRe
 
 use crate::shell::profile;
 
-/// Returns the sandbox profile for a confinement, for a program that starts processes itself. They
-/// share its temporary files, regardless of what else they may write.
+/// Returns the sandbox profile for a program that starts other processes itself. The processes
+/// share its temporary files, even if the confinement is read-only.
 pub fn profile_of(confinement: &Confinement) -> SandboxProfile {
     profile::shared(confinement)
 }
 
-/// Tests whether this program can confine commands. `among` is the folder for temporary files.
+/// Returns whether this program can confine commands. Tests it in a new folder in `among`.
 pub fn is_available(program: &Path, among: &Path) -> bool {
     haft_sandbox::available(program, among).is_some()
 }
 
-/// Tests how well this program can confine commands.
+/// Returns the strongest mechanism with which this program can confine commands. Tests them in a
+/// new folder in `among`.
 pub fn strongest(program: Option<&Path>, among: &Path) -> Mechanism {
     match program {
         Some(program) => haft_sandbox::strongest(program, among),

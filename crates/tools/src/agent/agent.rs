@@ -21,28 +21,28 @@ const HIGHEST_CAP: usize = 160_000;
 /// limit, nor are stopped.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Hands a task to a subagent: a model with tools of its own and an empty conversation, which answers with one
-/// final message.
+/// Hands a task to a subagent: a model with its own tools and an empty conversation. It answers with one final
+/// message.
 ///
-/// Use it for work of several steps whose details you need not see; where one or two calls do, make them
-/// yourself. Several in one reply work side by side. The person does not see the answer. SendMessage asks a
-/// subagent further.
+/// Use it for work of several steps whose details you need not see. If one or two calls are enough, make them
+/// yourself. Several calls in one reply run in parallel. The user does not see the answer. Use SendMessage for
+/// further questions to a subagent.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What it is to do, in 3 to 5 words.
+    /// A name for the task, in 3 to 5 words.
     description: String,
-    /// The task, with all it needs to know, and what to answer.
+    /// The task, all the information it needs, and what to answer.
     prompt: String,
-    /// Which kind (default general-purpose).
+    /// The kind of subagent (default general-purpose).
     subagent_type: Option<String>,
-    /// Another model.
+    /// The model, instead of the default one.
     model: Option<String>,
-    /// How hard it tries.
+    /// The effort level of its model.
     effort: Option<Effort>,
     /// Do not wait: you will be notified when it is done.
     run_in_background: Option<bool>,
-    /// For messages, beside its id.
+    /// A name for messages, in addition to its id.
     name: Option<String>,
     /// `worktree`: it works in a copy of the git repository, and its changes come back as a branch.
     isolation: Option<Isolation>,
@@ -147,7 +147,7 @@ impl Tool for Agent {
 
     fn backfill(&self, input: &mut Value) {
         // Some models send these parameters. They have no effect: a subagent is never less strict
-        // than its parent agent, and there are no teams.
+        // than its parent agent, and teams are not supported.
         if let Some(input) = input.as_object_mut() {
             input.shift_remove("mode");
             input.shift_remove("team_name");
@@ -169,8 +169,7 @@ impl Tool for Agent {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if let Some(Isolation::Remote) = input.isolation {
-            let text =
-                "isolation \"remote\" is not available here. Leave it out, or take \"worktree\".";
+            let text = "isolation \"remote\" is not available here. Omit it, or use \"worktree\".";
             return Err(ToolError::Refused(text.to_owned()));
         }
         if input.prompt.trim().is_empty() {
@@ -217,20 +216,23 @@ impl Tool for Agent {
 
 /// Returns the maximum length of the final text, according to an environment variable.
 fn cap(variable: Option<&str>) -> usize {
-    let said = variable.and_then(|text| text.trim().parse().ok());
-    said.filter(|cap| *cap > 0).unwrap_or(CAP).min(HIGHEST_CAP)
+    let requested = variable.and_then(|text| text.trim().parse().ok());
+    requested
+        .filter(|cap| *cap > 0)
+        .unwrap_or(CAP)
+        .min(HIGHEST_CAP)
 }
 
 fn done(input: &Input, report: &AgentReport) -> Result<ToolOutput, ToolError> {
     let id = format!("[agent id: {}]", report.agent);
     let problem = report.problem.as_deref().unwrap_or_default();
     if report.failed {
-        let mut text = format!("The subagent did not get to the end: {problem}");
+        let mut text = format!("The subagent did not finish: {problem}");
         if !report.text.is_empty() {
-            let _ = write!(text, "\nThe last it said:\n{}", report.text);
+            let _ = write!(text, "\nIts last message:\n{}", report.text);
         }
-        let left = report.worktree.as_ref().map(|left| &left.note);
-        if let Some(note) = left.filter(|note| !note.is_empty()) {
+        let note = report.worktree.as_ref().map(|worktree| &worktree.note);
+        if let Some(note) = note.filter(|note| !note.is_empty()) {
             let _ = write!(text, "\n[{note}]");
         }
         return Err(ToolError::Failed(format!("{text}\n{id}")));
@@ -239,8 +241,9 @@ fn done(input: &Input, report: &AgentReport) -> Result<ToolOutput, ToolError> {
     if !problem.is_empty() {
         let _ = write!(text, "\n\n[{problem}]");
     }
-    let left = report.worktree.as_ref();
-    if let Some(note) = left.map(|left| &left.note).filter(|note| !note.is_empty()) {
+    let worktree = report.worktree.as_ref();
+    let note = worktree.map(|worktree| &worktree.note);
+    if let Some(note) = note.filter(|note| !note.is_empty()) {
         let _ = write!(text, "\n\n[{note}]");
     }
     let text = text.trim_start();
@@ -257,10 +260,10 @@ fn done(input: &Input, report: &AgentReport) -> Result<ToolOutput, ToolError> {
         "totalTokens": report.tokens.total(),
         "usage": report.tokens,
     });
-    if let Some(path) = left.and_then(|left| left.path.as_ref()) {
+    if let Some(path) = worktree.and_then(|worktree| worktree.path.as_ref()) {
         structured["worktreePath"] = json!(path);
     }
-    if let Some(branch) = left.and_then(|left| left.branch.as_ref()) {
+    if let Some(branch) = worktree.and_then(|worktree| worktree.branch.as_ref()) {
         structured["worktreeBranch"] = json!(branch);
     }
     Ok(ToolOutput {
@@ -278,7 +281,7 @@ fn launched(input: &Input, receipt: &BackgroundHandle) -> ToolOutput {
         model,
     } = receipt;
     let text = format!(
-        "The subagent works in the background. You will be notified when it is done; go on with something else, or \
+        "The subagent works in the background. You will be notified when it is done. Continue with other work, or \
          end your turn. Its final message will also be in {}\n[agent id: {agent}]",
         output_file.display()
     );

@@ -11,18 +11,18 @@ use serde_json::json;
 /// The maximum length of a summary, in characters.
 const LONGEST_SUMMARY: usize = 200;
 
-/// Says something to a subagent that you launched before.
+/// Sends a message to a subagent that you launched before.
 ///
-/// One that is at work reads it before its next step. One that is done goes on in the background with all
-/// it knows from before, and you will be notified when it is done again.
+/// A running subagent reads it before its next step. A finished one continues in the background with its
+/// whole conversation, and you will be notified when it is done again.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The id or the name of the subagent.
     to: String,
-    /// What you say to it.
+    /// The message.
     message: String,
-    /// The same in a few words (at most 200 characters).
+    /// A summary of the message (at most 200 characters).
     summary: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl Tool for SendMessage {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Two messages to one subagent arrive in the order in which they are sent.
+        // Messages to one subagent must arrive in the order sent.
         Effects {
             repeat: Idempotency::Never,
             in_order: true,
@@ -59,7 +59,7 @@ impl Tool for SendMessage {
     async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         let refused = |text: &str| Err(ToolError::Refused(text.to_owned()));
         if input.message.trim().is_empty() {
-            return refused("`message` is empty: say something.");
+            return refused("`message` is empty: write a message.");
         }
         let summary = input.summary.as_deref().unwrap_or_default();
         if summary.chars().count() > LONGEST_SUMMARY {
@@ -70,12 +70,12 @@ impl Tool for SendMessage {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let subagents = cx.services.get::<Subagents>()?;
-        let letter = AgentMessage {
+        let message = AgentMessage {
             to: input.to.clone(),
             message: input.message.clone(),
             summary: input.summary.clone().unwrap_or_default(),
         };
-        Ok(match subagents.0.send(letter, cx).await? {
+        Ok(match subagents.0.send(message, cx).await? {
             MessageDelivery::Delivered { agent } => {
                 let text = format!("Delivered: agent {agent} reads it before its next step.");
                 ToolOutput::text(text).with_structured(json!({
@@ -85,7 +85,7 @@ impl Tool for SendMessage {
             }
             MessageDelivery::Resumed(receipt) => {
                 let text = format!(
-                    "Agent {} was done; it goes on in the background. You will be notified when it is done again. \
+                    "Agent {} had finished; it continues in the background. You will be notified when it is done again. \
                      Its final message will also be in {}",
                     receipt.agent,
                     receipt.output_file.display()

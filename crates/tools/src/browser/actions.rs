@@ -25,8 +25,8 @@ const WHOLE: usize = 20_000;
 const AFTER_NAVIGATION: usize = 6_000;
 const DIFFERENCE: usize = 4_000;
 pub(super) const LONGEST_VALUE: usize = 20_000;
-/// Chromium's errors if no connection was established (`NO_CONNECTION`), and if a connection failed
-/// or gave no answer (`NO_ANSWER`).
+/// Parts of Chromium's error names: no connection was established (`NO_CONNECTION`), or a
+/// connection failed or got no answer (`NO_ANSWER`).
 const NO_CONNECTION: [&str; 2] = ["CONNECTION_REFUSED", "SOCKS"];
 const NO_ANSWER: [&str; 4] = [
     "CONNECTION_",
@@ -44,7 +44,7 @@ pub(super) fn readable(url: &str) -> Result<(), ToolError> {
     PageUrl::read(url).map(drop).map_err(|why| {
         if !url.contains("//") && PageUrl::read(&format!("http://{url}")).is_ok() {
             return ToolError::Refused(format!(
-                "{url:?} is no file of the project. Did you mean http://{url}?"
+                "{url:?} is not a file of the project. Did you mean http://{url}?"
             ));
         }
         let hint = match url.starts_with("file:") || url.starts_with('/') {
@@ -67,7 +67,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
     if is_last && cx.services.get::<AgentTab>().is_err() {
         let closed = match session.close().await {
             true => "The browser is closed.",
-            false => "No browser runs.",
+            false => "No browser is running.",
         };
         return Ok(BrowserOutput::said(closed).output(&[], None, None, &masked));
     }
@@ -80,7 +80,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         },
     };
     session.hosts.open_for(cx, &named).await;
-    // Drops `_closing` in any case, so that no question is asked for this call after its end.
+    // The guard ensures that haft asks no question on behalf of this call after its end.
     let _closing = HostApprovalGuard(&session);
     let (browser, count) = session.browser(cx).await?;
     let parting = session.take_parting();
@@ -92,7 +92,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         let now = session.page(cx).await.unwrap_or_default();
         if acts && host_of(page) != host_of(&now) {
             return Err(ToolError::Failed(format!(
-                "The page went from {page} to {now} meanwhile. Take a snapshot."
+                "The page has changed from {page} to {now}. Take a snapshot before you act on it."
             )));
         }
         session.hosts.permit(page, acts);
@@ -293,15 +293,16 @@ impl BrowserCall<'_> {
         let Some(secrets) = secrets.filter(|secrets| !secrets.named_in(text).is_empty()) else {
             return Ok(text.to_owned());
         };
-        // The ref that is used afterwards belongs to the document that is checked here, or no
-        // longer exists.
+        // A ref belongs to one document: when it is used afterwards, it is still in the document
+        // that is checked here, or it no longer exists.
         let addresses = self.tab.addresses_around(into).await.map_err(failed)?;
         let text = secrets.fill_in(text, &addresses).await?;
         self.tab.conceal(into).await.map_err(failed)?;
         Ok(text)
     }
 
-    /// Copies files that may be read into a folder that the browser can see.
+    /// Copies the files to upload into a folder that the browser can see. Only files that may be
+    /// read are copied.
     async fn copy_upload_files(&self) -> Result<Vec<String>, ToolError> {
         let scratch = self
             .session
@@ -483,10 +484,10 @@ impl BrowserCall<'_> {
             "jpg"
         };
         let name = format!("page-{}.{extension}", self.cx.call);
-        let kept = self.session.keep(name, picture.bytes.clone()).await?;
+        let saved = self.session.keep(name, picture.bytes.clone()).await?;
         let (width, height) = picture.shows;
         let mut answer =
-            BrowserOutput::said(format!("{width}×{height} px, kept as {}", kept.display()));
+            BrowserOutput::said(format!("{width}×{height} px, saved as {}", saved.display()));
         if let Some((width, height)) = picture.cut_from {
             answer = answer.with(format!("Cut: the page has {width}×{height} px."));
         }
@@ -565,7 +566,7 @@ impl BrowserCall<'_> {
 fn number(reference: &str) -> Result<u32, ToolError> {
     ref_number(reference).ok_or_else(|| {
         ToolError::Refused(format!(
-            "\"{}\" is no ref; a snapshot names them, such as e5.",
+            "\"{}\" is not a ref. Snapshots contain the refs, such as e5.",
             one_line(reference, 40)
         ))
     })

@@ -31,13 +31,13 @@ pub(super) fn serve(root: &Path, url_path: &str, permissions: &PermissionSnapsho
         None => ServedFile {
             status: 404,
             content_type: "text/plain; charset=utf-8".to_owned(),
-            body: b"There is no such file, or it may not be read.".to_vec(),
+            body: b"This file does not exist, or it may not be read.".to_vec(),
         },
     }
 }
 
-/// Returns the URL at which a file of the project is served, given its path or `file:` URL; `None`
-/// for everything else.
+/// Returns the URL of a served file of the project. `given` is its path or its `file:` URL. Returns
+/// `None` for everything else.
 pub(super) fn url_of(root: &Path, given: &str) -> Option<String> {
     let path = match given.strip_prefix("file:") {
         Some(_) => Url::parse(given).ok()?.to_file_path().ok()?,

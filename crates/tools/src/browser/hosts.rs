@@ -5,10 +5,10 @@
 //! the gate, which handles every connection and knows only hosts: pages may load from public hosts
 //! unless a rule denies it.
 //!
-//! With this alone, a page of the project, which may read files of the project, could send them to
-//! any host. So after a page of the project or of this machine was shown, the user is also asked
-//! about hosts without a rule, except for a few that only serve libraries. This applies until the
-//! browser is closed, because scripts of such a page may still run.
+//! A page of the project may read files of the project. With these checks alone, it could send the
+//! files to any public host. So after a page of the project or of this machine was shown, the user
+//! is also asked about hosts without a rule, except for a few that only serve libraries. This
+//! applies until the browser is closed, because scripts of that page may still run.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -101,7 +101,7 @@ enum HostLocation {
 }
 
 impl PageHostPolicy {
-    /// Uses the rules of this call from now on, and asks questions in its name.
+    /// Applies the rules of this call from now on, and asks questions on its behalf.
     pub(super) async fn open_for(&self, cx: &CallContext, named: &NamedCall) {
         let mut permissions = cx.permissions.clone();
         permissions.hosts = permissions.hosts.for_tool(NAME);
@@ -117,12 +117,12 @@ impl PageHostPolicy {
         self.scan_ports().await;
     }
 
-    /// Updates the ports on which a shell's commands listen.
+    /// Updates the ports on which commands of this shell listen.
     pub(super) async fn look_at(&self, shell: &ShellService) {
         self.note(shell.listening().await);
     }
 
-    /// Like [`Self::look_at`], for the shell of the calls.
+    /// Updates the ports on which commands of the calls' shell listen, and returns them.
     pub(super) async fn scan_ports(&self) -> SessionPorts {
         let shell = self.known().shell.upgrade();
         match shell {
@@ -131,9 +131,8 @@ impl PageHostPolicy {
         }
     }
 
-    /// Returns the ports for this host and port. They are checked again only if the known server no
-    /// longer listens: this is for connections of a page, while every new page causes a complete
-    /// check.
+    /// Returns the known ports for a connection of a page. Scans again only if the known server of
+    /// this port no longer listens. Opening a page always causes a new scan.
     async fn ports_for(&self, host: &Host, port: u16) -> SessionPorts {
         let before = self.known().ports.clone();
         let (seen, host) = (before.clone(), host.clone());
@@ -247,7 +246,7 @@ impl PageHostPolicy {
 
     async fn page(&self, request: &BrowserRequest) -> RequestVerdict {
         let Some(permissions) = self.known().permissions.clone() else {
-            return RequestVerdict::Refuse("no call is under way".to_owned());
+            return RequestVerdict::Refuse("no call is running".to_owned());
         };
         let address = match PageUrl::read(&request.url) {
             Ok(address) => address,
@@ -263,7 +262,7 @@ impl PageHostPolicy {
         if by_rule == HostVerdict::Denied && !(is_closed && matches!(place, HostLocation::Served)) {
             return RequestVerdict::Refuse(match is_closed {
                 true => format!(
-                    "{host} was not allowed: a rule denies it, or none allows it and only such hosts are reached."
+                    "{host} was not allowed: a rule denies it, or no rule allows it (only allowed hosts are reachable)."
                 ),
                 false => format!("{host} was not allowed: a rule denies it."),
             });
@@ -308,8 +307,8 @@ impl PageHostPolicy {
                     return RequestVerdict::Refuse(ended);
                 }
                 let reason = format!(
-                    "a page wants to go to port {port} of this machine, on which no command of this session listens. \
-                     A yes holds for this port and this session"
+                    "a page requests to open port {port} of this machine, on which no command of this session listens. \
+                     Your answer applies to this port for this session"
                 );
                 if is_named || is_free || self.ask(&name, reason).await == Some(true) {
                     self.known().project_shown = true;
@@ -334,7 +333,8 @@ impl PageHostPolicy {
             }
             HostLocation::Public | HostLocation::Served => {
                 let reason = format!(
-                    "a page wants to go to {host}, and no rule says whether it may. A yes holds for {host} and this session"
+                    "a page requests to open {host}, and no rule allows or denies it. Your answer applies to {host} for \
+                     this session"
                 );
                 if by_rule == HostVerdict::Allowed
                     || is_free
@@ -365,7 +365,7 @@ impl PageHostPolicy {
         match from_here || is_named(&permissions.hosts.lists(), &address.host, address.port) {
             true => RequestVerdict::Pass,
             false => RequestVerdict::Refuse(format!(
-                "a page of another machine wanted port {port} of this one"
+                "a page of another machine requested port {port} of this machine"
             )),
         }
     }
@@ -376,7 +376,7 @@ impl PageHostPolicy {
             (known.permissions.clone(), known.project_shown)
         };
         let Some(permissions) = permissions else {
-            return refuse("no call is under way".to_owned());
+            return refuse("no call is running".to_owned());
         };
         let host = bare(&request.host);
         let by_rule = permissions.hosts.evaluate(&host, request.port);
@@ -439,8 +439,8 @@ impl PageHostPolicy {
                     return allow("It is public.", reach);
                 }
                 let reason = format!(
-                    "a page of the project wants to load from {host}, and could send files of the project there. \
-                     A yes holds for {host} and this session"
+                    "a page of the project requests to load from {host}, and could send files of the project there. \
+                     Your answer applies to {host} for this session"
                 );
                 match self.ask(&host, reason).await {
                     Some(true) => allow("The user allows it.", reach),
@@ -466,8 +466,8 @@ impl PageHostPolicy {
                 None if self.known().served.contains_key(&port) => false,
                 None => {
                     let reason = format!(
-                        "a page wants to talk to port {port} of this machine, on which no command of this session \
-                         listens. A yes holds for this port and this session"
+                        "a page requests a connection to port {port} of this machine, on which no command of this \
+                         session listens. Your answer applies to this port for this session"
                     );
                     self.ask(&name, reason).await == Some(true)
                 }
@@ -493,7 +493,7 @@ impl PageHostPolicy {
     }
 }
 
-/// Returns the name under which answers are stored.
+/// Returns the key under which the user's answer about an address is stored.
 fn name_of(address: &PageUrl) -> String {
     match place(&address.host, address.port) {
         HostLocation::Here(port) => format!("localhost:{port}"),
@@ -503,22 +503,22 @@ fn name_of(address: &PageUrl) -> String {
 
 fn nothing_any_more(host: &Host, port: u16, by: &str) -> String {
     format!(
-        "Nothing listens at {host}:{port} any more: {by} did, and it has ended or listens no longer. Start it again."
+        "Nothing listens at {host}:{port} now: {by} did, but it has ended or no longer listens. Start it again."
     )
 }
 
 fn several(port: u16, by: &[&str]) -> String {
     format!(
-        "Port {port} is served by {}, each in a network of its own, so which page is meant cannot be known. Stop one \
-         of them (TaskStop), or let one use another port.",
+        "Port {port} is served by {}, each in its own network, so it is not known which page is meant. Stop one of \
+         them (TaskStop), or let one use another port.",
         by.join(" and ")
     )
 }
 
 fn no_way(port: u16, by: &str) -> String {
     format!(
-        "{by} listens on port {port} in a network that it made itself, into which there is no way. Let it listen \
-         without one; files of the project are at http://haft.localhost/PATH."
+        "{by} listens on port {port} in a network that it created itself, which cannot be reached. Let it listen \
+         without its own network. Files of the project are at http://haft.localhost/PATH."
     )
 }
 

@@ -247,8 +247,8 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
     haft_testkit::until("the port is free", || hosts.ended(&url).is_some()).await;
     let ended = refused(page(&hosts, &url).await);
     let expected = format!(
-        "Nothing listens at localhost:{port} any more: background task bash_1 (`serve`) did, and it has ended or \
-         listens no longer. Start it again."
+        "Nothing listens at localhost:{port} now: background task bash_1 (`serve`) did, but it has ended or no \
+         longer listens. Start it again."
     );
     assert_eq!(ended, expected);
     assert_eq!(hosts.ended(&url), Some(expected));

@@ -63,12 +63,14 @@ impl BrowserCall<'_> {
         let (entries, dropped) = self.tab.network();
         if let Some(id) = self.input.id {
             let entry = entries.iter().find(|entry| entry.id == id).ok_or_else(|| {
-                ToolError::Failed(format!("There is no request {id}; network lists them."))
+                ToolError::Failed(format!(
+                    "Request {id} does not exist; network lists all requests."
+                ))
             })?;
             let mut text = network_line(entry);
             for (title, headers) in [
-                ("sent", &entry.request_headers),
-                ("came", &entry.response_headers),
+                ("request headers", &entry.request_headers),
+                ("response headers", &entry.response_headers),
             ] {
                 text.push_str(&format!("\n{title}:"));
                 for (name, value) in headers {
@@ -79,8 +81,8 @@ impl BrowserCall<'_> {
                 Ok(Some(body)) => {
                     text.push_str(&format!("\nbody:\n{}", visible(&body, LONGEST_BODY)))
                 }
-                Ok(None) => text.push_str("\nbody: no text"),
-                Err(_) => text.push_str("\nbody: not kept"),
+                Ok(None) => text.push_str("\nbody: not text"),
+                Err(_) => text.push_str("\nbody: not available"),
             }
             return Ok(BrowserOutput::page(text));
         }

@@ -9,7 +9,7 @@
 //!   actions
 //! - `session`: the one browser of a session; `agent_tab`: the tab of each agent; `program`,
 //!   `process`: the program and how it is started
-//! - `hosts`: permission for hosts; `answer`: results with page content
+//! - `hosts`: permission for hosts; `output`: results with page content
 //! - `secrets`: secrets that are typed into pages but never shown
 
 mod actions;

@@ -10,7 +10,7 @@ use crate::web::strip_invisible;
 /// The result of an action.
 #[derive(Default)]
 pub(super) struct BrowserOutput {
-    /// Our own text.
+    /// Text of haft itself.
     pub(super) said: Vec<String>,
     /// Text from the page.
     pub(super) page: Option<String>,
@@ -75,11 +75,12 @@ impl BrowserOutput {
     }
 }
 
-/// Formats notes about other events as one line; empty if there are none.
+/// Formats notes about other events, such as dialogs and downloads, as one line. The text is empty
+/// without notes.
 fn meanwhile(notes: &[String]) -> String {
     match notes.is_empty() {
         true => String::new(),
-        false => format!("Meanwhile: {}.\n", notes.join("; ")),
+        false => format!("Other events: {}.\n", notes.join("; ")),
     }
 }
 

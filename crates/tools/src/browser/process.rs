@@ -1,9 +1,9 @@
 //! The browser process: confined by haft, or, if that is not possible, in Chromium's own sandbox.
 //!
-//! Chromium's own sandbox confines pages, but not the program around them, which sees everything
-//! that the user sees. It uses the same gate because it is configured to, not because it has no
-//! other connection. So it is only the second choice, which is reported once. It is not available
-//! for root, for whom Chromium has no sandbox.
+//! Chromium's own sandbox confines pages, but not the browser program, which sees everything that
+//! the user sees. The program uses haft's gate only because it is configured to; it could make
+//! other connections. So this sandbox is the second choice, and its use is reported once. It is not
+//! available for root, for whom Chromium has no sandbox.
 
 use std::{
     env,

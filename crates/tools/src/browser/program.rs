@@ -112,7 +112,7 @@ impl BrowserProgram {
         let mut folder = OsString::from("--user-data-dir=");
         folder.push(scratch.join("profile"));
         all.push(folder);
-        // Chromium's default page for new tabs is not wanted.
+        // Instead of Chromium's default page for new tabs.
         all.push("about:blank".into());
         all
     }
@@ -141,11 +141,11 @@ pub(super) async fn start(
     } = Pipes::new().map_err(failed)?;
     let mut confined = ConfinedProgram::new(&program.path, "/");
     confined.arguments = program.arguments(&scratch, PROXY_PORT);
-    // Haft's sandbox contains all of it; Chromium's own one would need privileges that it lacks
-    // inside.
+    // haft's sandbox confines the whole browser. Chromium's own sandbox would need privileges that
+    // it does not have in there.
     confined.arguments.push("--no-sandbox".into());
     confined.env = environment(&scratch, false);
-    // Its other output is useless, and a full pipe would block it.
+    // The browser's other output is not needed, and a full pipe would block it.
     let nowhere = || {
         let null = fs::File::options().read(true).write(true).open("/dev/null");
         null.map(OwnedFd::from).map_err(failed)
@@ -181,15 +181,15 @@ fn in_its_own(
     let is_root = rustix::process::geteuid().is_root();
     if is_root && program.headed {
         return Err(ToolError::Failed(format!(
-            "{} was not started: a browser with a window (`browser.headed`) runs outside of haft's sandbox, and has no \
-             sandbox of its own for root. Leave `browser.headed` out, or work as another user.",
+            "{} was not started: a browser with a window (`browser.headed`) runs outside of haft's sandbox, and its \
+             own sandbox does not work for root. Remove `browser.headed` from the settings, or work as another user.",
             program.path.display()
         )));
     }
     if is_root {
         return Err(ToolError::Failed(format!(
-            "{} was not started: it cannot be confined well enough here, and has no sandbox of its own for root. `haft \
-             doctor` says what is missing.",
+            "{} was not started: haft's sandbox is not strong enough here, and the browser's own sandbox does not \
+             work for root. Run `haft doctor` to see what is missing.",
             program.path.display()
         )));
     }

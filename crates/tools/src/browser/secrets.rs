@@ -16,13 +16,13 @@ use crate::web::PageUrl;
 /// The minimum length of a value; shorter ones would match ordinary text.
 const SHORTEST: usize = 4;
 
-/// Provides the values of secrets; asked each time.
+/// Provides the values of secrets. Called each time that a secret is typed.
 pub trait SecretSource: Send + Sync {
-    /// Returns the value; the error is the reason why there is none.
+    /// Returns the value. The error is the reason why the value is not available.
     fn value<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// The secrets that may be typed into pages. A service; without it there are no secrets.
+/// The secrets that may be typed into pages. This is a service; without it, secrets are disabled.
 pub struct PageSecrets {
     list: Vec<PageSecret>,
     source: Arc<dyn SecretSource>,
@@ -67,14 +67,14 @@ impl PageSecrets {
             let name = &secret.name;
             if let Some(foreign) = addresses.iter().find(|address| !secret.is_for(address)) {
                 return Err(ToolError::Refused(format!(
-                    "{{{{{name}}}}} is typed only into pages of {}, and {foreign} is none of them.",
+                    "{{{{{name}}}}} is typed only into pages of {}, not of {foreign}.",
                     secret.hosts.join(", ")
                 )));
             }
             let value = self.source.value(name).await.map_err(ToolError::Failed)?;
             if value.len() < SHORTEST {
                 return Err(ToolError::Failed(format!(
-                    "what the command of browser.secrets.{name} prints is too short to be kept secret"
+                    "the output of the command of browser.secrets.{name} is too short to be hidden as a secret"
                 )));
             }
             filled.push((name.clone(), value));

@@ -34,7 +34,7 @@ pub struct BrowserSession {
     /// pages do during it.
     pub(super) turn: tokio::sync::Mutex<()>,
     running: tokio::sync::Mutex<Option<RunningBrowser>>,
-    /// The number of browsers that were started.
+    /// The number of browsers that were started so far.
     started: AtomicU64,
     /// A note for the next result about a browser that has ended.
     parting: Mutex<Option<String>>,
@@ -74,7 +74,7 @@ impl BrowserSession {
                 return Ok((one.browser.clone(), one.count));
             }
             *running = None;
-            self.say("The browser had ended; this is a new one with an empty profile.");
+            self.say("The browser has ended; this is a new one with an empty profile.");
         }
         let program = cx.services.get::<BrowserProgram>()?;
         let shell = cx.services.get::<ShellService>()?;
@@ -109,8 +109,8 @@ impl BrowserSession {
                      though pages do not."
                 }
                 false => {
-                    "The browser runs in its own sandbox, not in haft's, which cannot be had here: it sees your \
-                     files, though pages do not (`haft doctor`)."
+                    "The browser runs in its own sandbox, because haft's is not available here (`haft doctor`): it \
+                     sees your files, though pages do not."
                 }
             });
         }
@@ -124,8 +124,8 @@ impl BrowserSession {
         Ok((browser, count))
     }
 
-    /// Returns the address of the page to which actions of this call go, if a browser runs. For an
-    /// empty page it is the address of the page that opened it.
+    /// Returns the address of the page on which this call acts, if a browser is running. An empty
+    /// page has the address of the page that opened it.
     pub(super) async fn page(&self, cx: &CallContext) -> Option<String> {
         let running = self.running.lock().await;
         let one = running.as_ref()?;
@@ -187,22 +187,22 @@ impl BrowserSession {
         let folder = self.folder.clone();
         blocking(move || keep(&folder, &name, &mut bytes.as_slice()))
             .await?
-            .map_err(|error| ToolError::Failed(format!("it could not be kept: {error}")))
+            .map_err(|error| ToolError::Failed(format!("The file could not be saved: {error}")))
     }
 
-    /// Moves finished downloads to the session's folder; returns a sentence for each.
+    /// Moves finished downloads to the session's folder. Returns a note about each.
     pub(super) async fn keep_downloads(&self, browser: &Chromium) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         for download in browser.take_downloads() {
-            told.push(self.keep_download(download).await);
+            notes.push(self.keep_download(download).await);
         }
-        told
+        notes
     }
 
     async fn keep_download(&self, download: Download) -> String {
         let name = clean_name(&download.name);
         if download.state != DownloadState::Complete {
-            return format!("the download of \"{name}\" was broken off");
+            return format!("the download of \"{name}\" was aborted");
         }
         let Some(scratch) = self.scratch().await else {
             return format!("the download of \"{name}\" is lost");
@@ -210,22 +210,22 @@ impl BrowserSession {
         // The browser chooses the file name, so no text of a page is part of this path; but it may
         // be a link.
         let from = scratch.join("downloads").join(&download.guid);
-        let (folder, kept_as) = (
+        let (folder, file_name) = (
             self.folder.clone(),
             format!("download-{}-{name}", short(&download.guid)),
         );
         let moved = blocking(move || {
             let found = fs::symlink_metadata(&from)?;
             if !found.is_file() {
-                return Err(io::Error::other("it is no file"));
+                return Err(io::Error::other("it is not a file"));
             }
             if found.len() > LARGEST_DOWNLOAD {
                 fs::remove_file(&from)?;
                 return Err(io::Error::other("it is too large"));
             }
-            let kept = keep(&folder, &kept_as, &mut fs::File::open(&from)?);
+            let saved = keep(&folder, &file_name, &mut fs::File::open(&from)?);
             fs::remove_file(&from)?;
-            kept
+            saved
         });
         match moved.await {
             Ok(Ok(path)) => format!(
@@ -233,8 +233,8 @@ impl BrowserSession {
                 download.bytes,
                 path.display()
             ),
-            Ok(Err(error)) => format!("the download of \"{name}\" was not kept: {error}"),
-            Err(error) => format!("the download of \"{name}\" was not kept: {error}"),
+            Ok(Err(error)) => format!("the download of \"{name}\" was not saved: {error}"),
+            Err(error) => format!("the download of \"{name}\" was not saved: {error}"),
         }
     }
 }
@@ -313,7 +313,7 @@ async fn attend(session: Weak<BrowserSession>, memory_mb: u64) {
             continue;
         };
         session.say(&format!(
-            "The browser was closed: {why}. This is a new one with an empty profile."
+            "The browser was closed because {why}. This is a new one with an empty profile."
         ));
         if let Some(one) = running.take() {
             one.process.kill(Duration::from_millis(500));

@@ -27,7 +27,7 @@ use crate::blocking::blocking;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The wait for a server that was not idle the last time, if nothing changed since.
 const LATE: Duration = Duration::from_millis(300);
-/// The time after a change in which new problems are attributed to it.
+/// The time after a change during which new problems are attributed to it.
 const AFTERMATH: Duration = Duration::from_secs(60);
 /// The time that servers need to notice new and removed files, which they detect themselves.
 const NEW_FILES: Duration = Duration::from_millis(500);
@@ -42,7 +42,7 @@ pub(crate) struct DiagnosticsState {
     documents: HashMap<PathBuf, TrackedDocument>,
     /// Stamps of files whose documents were closed.
     closed: HashMap<PathBuf, FileStamp>,
-    /// The position in the record of changes up to which changes were processed.
+    /// The end of the processed part of the record of changes.
     mark: Option<HistoryMark>,
     /// Counts reads and changes of files.
     clock: u64,
@@ -59,7 +59,7 @@ struct TrackedDocument {
     used: u64,
     stamp: FileStamp,
     text: Arc<str>,
-    /// The text and the problems with which later ones are compared.
+    /// The baseline for later comparisons: the text and its problems.
     base_text: Arc<str>,
     base: Option<Arc<[Diagnostic]>>,
     /// It was changed, and the resulting problems are not known yet.
@@ -371,8 +371,8 @@ struct ReadyServer {
 }
 
 impl DiagnosticsState {
-    /// Returns the documents of a server with their texts before the changes, in which they are
-    /// opened first.
+    /// Returns the documents of a server with their texts before the changes. The server opens
+    /// these texts first.
     fn before_changes(&self, server: &Server, paths: &[(u64, PathBuf)]) -> OpenDocuments {
         let known = paths.iter().rev().take(MOST_OPEN);
         known

@@ -30,7 +30,7 @@ impl ServerQuery<'_> {
         };
         self.plan(&edit)
             .await?
-            .ok_or_else(|| failed(format!("{} names no place.", self.server.entry.name)))
+            .ok_or_else(|| failed(format!("{} returned no location.", self.server.entry.name)))
     }
 
     /// Lists the code actions at a location, numbered from 1, or plans the chosen one. Actions that
@@ -46,10 +46,10 @@ impl ServerQuery<'_> {
         let Some(number) = action else {
             return Ok(ToolOutput::text(list(&actions, &self.server.entry.name)));
         };
-        let chosen = number.checked_sub(1).and_then(|at| actions.get(at));
+        let chosen = number.checked_sub(1).and_then(|index| actions.get(index));
         let Some(chosen) = chosen else {
             return Err(ToolError::Failed(format!(
-                "There is no action {number}: {} are offered.",
+                "Action {number} does not exist: {} are offered.",
                 actions.len()
             )));
         };
@@ -60,7 +60,7 @@ impl ServerQuery<'_> {
         }
         let Some(edit) = edit else {
             return Err(ToolError::Failed(format!(
-                "\"{}\" runs a command of the server, which is never done.",
+                "\"{}\" runs a command of the server, which is not supported.",
                 chosen.title
             )));
         };
@@ -98,7 +98,7 @@ impl ServerQuery<'_> {
 
     /// Shows a planned change and stores it; `None` if it changes nothing.
     async fn plan(&self, edit: &Value) -> Result<Option<ToolOutput>, ToolError> {
-        let refused = |text: &str| ToolError::Failed(format!("Refused whole: {text}."));
+        let refused = |text: &str| ToolError::Failed(format!("The whole plan is refused: {text}."));
         let edits = PlannedEdits::of(edit).ok_or_else(|| refused("the change cannot be read"))?;
         if edits.is_empty() {
             return Ok(None);
@@ -117,16 +117,16 @@ impl ServerQuery<'_> {
 
 fn list(actions: &[CodeAction], server: &str) -> String {
     if actions.is_empty() {
-        return format!("{server} offers nothing here.");
+        return format!("{server} offers no actions here.");
     }
-    let lines = actions.iter().enumerate().map(|(at, action)| {
+    let lines = actions.iter().enumerate().map(|(index, action)| {
         let can = action.edit.is_some() || action.raw.get("data").is_some();
         let note = match (&action.disabled, can) {
             (Some(_), _) => " (not possible here)",
             (None, true) => "",
             (None, false) => " (not available: it runs a command of the server)",
         };
-        format!("{} {}{note}", at + 1, action.title)
+        format!("{} {}{note}", index + 1, action.title)
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -33,8 +33,8 @@ pub(super) enum ObservedFile {
 pub(super) struct FileScan {
     /// The present end of the record of changes.
     pub(super) mark: HistoryMark,
-    /// The recorded changes by calls and commands, also of files that are not followed. By path,
-    /// with the change kind of the protocol.
+    /// The recorded changes by calls and commands, also of untracked files. By path, with the
+    /// change kind of the protocol.
     pub(super) changed: BTreeMap<PathBuf, u32>,
     pub(super) looked: Vec<(PathBuf, ObservedFile)>,
 }

@@ -1,10 +1,10 @@
 //! Language servers: the tool `LSP`, and the report of new problems after edits.
 //!
 //! - [`setup`]: the settings of a session; `table`, `built_in`: the known servers
-//! - `server`: a running server, confined; `servers`: the servers of a session and their documents
-//! - `problems`: finding new problems; `follow`: the report after the calls of a reply, based on
-//!   `file_looks`; `problem_report`: its text
-//! - `tool`, `operations`, `render`: the tool; `plan`, `wanted_files`: renames and code actions,
+//! - `server`: a running, sandboxed server; `servers`: the servers of a session
+//! - `diagnostics_diff`: finds new problems; `diagnostics_tracker`: the report after the calls of a
+//!   reply, based on `file_scan`; `diagnostics_report`: its text
+//! - `tool`, `queries`, `render`: the tool; `edit_plan`, `planned_files`: renames and code actions,
 //!   which `ReplaceInFiles` applies
 
 mod built_in;

@@ -81,7 +81,7 @@ impl PlannedTree<'_> {
                 let name = shown(&path, &self.cx.cwd);
                 let state = self.state(&path)?;
                 if state.now.take().is_none() && !may_be_missing {
-                    return Err(format!("there is no {name} to remove"));
+                    return Err(format!("{name}, which is to be removed, does not exist"));
                 }
                 state.moved_from = None;
                 Ok(())
@@ -91,7 +91,7 @@ impl PlannedTree<'_> {
 
     /// Returns the path of a file, if it may be changed.
     fn path(&self, address: &str) -> Result<PathBuf, String> {
-        let path = uri::path(address).ok_or_else(|| format!("{address} is no file"))?;
+        let path = uri::path(address).ok_or_else(|| format!("{address} is not a file"))?;
         let permissions = &self.cx.permissions;
         let mut open = permissions.directories.iter();
         let is_plain = path
@@ -119,7 +119,7 @@ impl PlannedTree<'_> {
             };
             self.files.insert(path.to_path_buf(), state);
         }
-        let missing = || "it is not known".to_owned();
+        let missing = || "its state is unknown".to_owned();
         self.files.get_mut(path).ok_or_else(missing)
     }
 
@@ -129,7 +129,7 @@ impl PlannedTree<'_> {
         match (self.state(path)?.now.is_some(), existing) {
             (false, _) | (true, OnExisting::Overwrite) => Ok(true),
             (true, OnExisting::Leave) => Ok(false),
-            (true, OnExisting::Refuse) => Err(format!("{name} is there already")),
+            (true, OnExisting::Refuse) => Err(format!("{name} already exists")),
         }
     }
 
@@ -150,7 +150,7 @@ impl PlannedTree<'_> {
         let name = shown(old, &self.cx.cwd);
         let from = self.state(old)?;
         let Some(content) = from.now.take() else {
-            return Err(format!("there is no {name} to rename"));
+            return Err(format!("{name}, which is to be renamed, does not exist"));
         };
         let places = std::mem::take(&mut from.places);
         // If the file was moved before, the origin is its first location.
@@ -182,10 +182,10 @@ impl PlannedTree<'_> {
         let is_untouched = !self.files.contains_key(path);
         let state = self.state(path)?;
         let Some(content) = &state.now else {
-            return Err(format!("there is no {name}"));
+            return Err(format!("{name} does not exist"));
         };
         let decoded = DecodedText::of(content)
-            .ok_or_else(|| format!("{name} is no text that can be written back exactly"))?;
+            .ok_or_else(|| format!("{name} is not text that can be written back exactly"))?;
         if is_untouched && open.is_some_and(|open| *open.text != *decoded.text) {
             return Err(format!(
                 "{name} has changed since the server saw it; try again"
@@ -227,7 +227,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
         return Err("is a folder: only files are created, renamed or removed".to_owned());
     }
     if !found.is_file() || found.len() > LARGEST {
-        return Err("is no file that can be changed".to_owned());
+        return Err("is not a file that can be changed".to_owned());
     }
     let content = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     Ok(Some(content))

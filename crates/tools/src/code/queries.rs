@@ -14,7 +14,7 @@ use super::{render, server::Server};
 
 /// The maximum length of a hover text, in characters.
 const MOST_HOVER: usize = 4000;
-/// The number of lines around the given one in which a symbol is searched.
+/// The distance from the given line within which a symbol is searched, in lines.
 const NEAR: usize = 3;
 
 /// A request to a server about a document or its workspace.
@@ -34,7 +34,7 @@ pub(crate) struct ResolvedPosition {
     pub(crate) note: Option<String>,
 }
 
-/// Returns the location that is meant: the given one, or where the symbol occurs near it.
+/// Returns the given location or, if the symbol is not there, its location nearby.
 pub(crate) fn locate(
     text: &str,
     line: usize,
@@ -46,7 +46,7 @@ pub(crate) fn locate(
     let all: Vec<&str> = lines(text).collect();
     if line == 0 || line > all.len() {
         return Err(format!(
-            "There is no line {line}: the file has {}.",
+            "Line {line} does not exist: the file has {}.",
             all.len()
         ));
     }
@@ -114,7 +114,7 @@ pub(crate) fn locate(
     })
 }
 
-/// Returns the columns, from 1, at which a symbol occurs in a line as a whole word.
+/// Returns the columns, from 1, of a symbol that occurs in a line as a whole word.
 fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
     let is_word = |one: char| one.is_alphanumeric() || one == '_';
     let found = line.match_indices(symbol).filter(|(at, _)| {
@@ -128,8 +128,7 @@ fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
 }
 
 impl ServerQuery<'_> {
-    /// Sends a request. If the server died in the meantime, that is an error and not an empty
-    /// result.
+    /// Sends a request. If the server has died, the result is an error and not empty.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, ToolError> {
         let asking = self.client.request(method, params, self.within);
         let answer = tokio::select! {
@@ -146,7 +145,7 @@ impl ServerQuery<'_> {
             Err(LspError::TimedOut(_)) => match self.client.busy_with() {
                 Some(busy) => format!("{name} is still busy with {busy}; try again."),
                 None => format!(
-                    "{name} did not answer within {} s. Try again, or start it anew with the operation `restart`.",
+                    "{name} did not answer within {} s. Try again, or restart it with the operation `restart`.",
                     self.within.as_secs()
                 ),
             },

@@ -20,7 +20,7 @@ const MOST_SYMBOLS: usize = 300;
 const MOST_LINE: usize = 300;
 
 /// Formats a problem without its location, in one line.
-pub(crate) fn problem(problem: &Diagnostic, most: usize) -> String {
+pub(crate) fn problem(problem: &Diagnostic, max_chars: usize) -> String {
     let severity = match problem.severity.unwrap_or(1) {
         1 => "error",
         2 => "warning",
@@ -34,12 +34,15 @@ pub(crate) fn problem(problem: &Diagnostic, most: usize) -> String {
         format!(" {code}")
     };
     let message: Vec<&str> = problem.message.split_whitespace().collect();
-    cut(&format!("{severity}{code}: {}", message.join(" ")), most)
+    cut(
+        &format!("{severity}{code}: {}", message.join(" ")),
+        max_chars,
+    )
 }
 
-pub(crate) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, max_chars: usize) -> String {
     let mut characters = text.chars();
-    let head: String = characters.by_ref().take(most).collect();
+    let head: String = characters.by_ref().take(max_chars).collect();
     match characters.next() {
         Some(_) => format!("{head}…"),
         None => head,

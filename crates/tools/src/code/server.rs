@@ -243,7 +243,7 @@ struct ServerSupervisor {
 enum ServerExit {
     /// It died, or was given up because of its output.
     Died(Option<String>),
-    /// It used this many MB of memory.
+    /// It used too much memory: this number of MB.
     TooLarge(u64),
     Idle,
     Again,
@@ -267,8 +267,8 @@ impl ServerSupervisor {
         let mut open = OpenDocuments::new();
         loop {
             server.state.send_replace(ServerState::Starting);
-            let over = match self.run(&mut open).await {
-                Ok(over) => over,
+            let exit = match self.run(&mut open).await {
+                Ok(exit) => exit,
                 Err(why) => {
                     if !self.fail(why).await {
                         return;
@@ -277,12 +277,12 @@ impl ServerSupervisor {
                 }
             };
             let name = &server.entry.name;
-            match over {
+            match exit {
                 ServerExit::Ended => return,
                 ServerExit::Again => {}
                 ServerExit::TooLarge(mb) if was_too_large => {
                     let why = format!(
-                        "{name} used {mb} MB once more, and is not started any more: {} MB is the most \
+                        "{name} used {mb} MB of memory again and will not be restarted: the limit is {} MB \
                          (`lsp.memoryMb`).",
                         self.setup.memory_mb()
                     );
@@ -315,7 +315,7 @@ impl ServerSupervisor {
                             ""
                         };
                         let why = format!(
-                            "{name} died{often}{words}, and is not started any more; `restart` does it."
+                            "{name} died{often}{words} and will not be restarted automatically; the operation `restart` starts it."
                         );
                         if !self.fail(why).await {
                             return;
@@ -336,7 +336,7 @@ impl ServerSupervisor {
         }
     }
 
-    /// Marks the server as failed and waits for a requested restart. Returns `false` if it is to
+    /// Marks the server as failed and waits for a requested restart. Returns `false` if it must
     /// end.
     async fn fail(&self, why: String) -> bool {
         self.server.state.send_replace(ServerState::Failed(why));
@@ -432,8 +432,8 @@ impl ServerSupervisor {
         let started = sandbox.start_program(&profile, program, weakest);
         let mut process = started.await.map_err(|error| match error {
             SandboxError::TooWeak { .. } => format!(
-                "{name} runs code of the project and cannot be confined here, so it is not started; \
-                 `haft doctor` says why. `lsp.allowUnsandboxed` of the user's settings starts it nevertheless."
+                "{name} runs code of the project and cannot be confined here, so it was not started. \
+                 `haft doctor` shows the reason. `lsp.allowUnsandboxed` in the user's settings starts it anyway."
             ),
             error => format!("{name} cannot be started: {error}"),
         })?;
@@ -446,7 +446,7 @@ impl ServerSupervisor {
         let listening = haft_contract::spawn_boxed(listen(stderr, Arc::clone(&server.said)));
         let stdout = CommandOutput::take(&mut process.stdout);
         let Some(stdin) = process.stdin.take() else {
-            return Err(format!("{name} cannot be spoken to."));
+            return Err(format!("{name} has no standard input."));
         };
         let options = LspOptions {
             root: server.root.clone(),
@@ -466,7 +466,7 @@ impl ServerSupervisor {
                     true => error.to_string(),
                     false => words,
                 };
-                Err(format!("{name} could not begin: {why}"))
+                Err(format!("{name} failed to start: {why}"))
             }
         }
     }

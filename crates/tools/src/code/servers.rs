@@ -211,9 +211,9 @@ impl LanguageServers {
         for server in &servers {
             server.stop();
         }
-        // All are stopped first, because each may take a while to exit.
+        // All are stopped first, because each may need seconds to exit.
         for server in servers {
-            let _ = tokio::time::timeout(GOODBYE, server.gone()).await; // what is left ends with us
+            let _ = tokio::time::timeout(GOODBYE, server.gone()).await; // the rest ends with this process
         }
     }
 }

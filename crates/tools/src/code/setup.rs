@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use super::table;
 
-/// The settings of a session for language servers. A service; without it there are no servers.
+/// The settings of a session for language servers. A service; without it, no servers run.
 #[derive(Clone)]
 pub struct LanguageServerSetup {
     /// The working directory of the session.
     pub workspace: PathBuf,
-    /// The folder up to which project files are searched: the root of the repository, or the
-    /// workspace outside of one.
+    /// The topmost folder that is searched for project files: the root of the repository, or the
+    /// workspace if it is not in a repository.
     pub top: PathBuf,
     /// Whether the user trusts the workspace: servers run code of the project.
     pub trusted: bool,
@@ -29,7 +29,7 @@ pub struct LanguageServerSetup {
     pub plugins: Value,
     /// The folder for the files that servers write.
     pub cache: PathBuf,
-    /// Returns the confinement for programs that are not started by a call. Accesses files.
+    /// Computes the confinement of processes that no call starts. Accesses files.
     pub confinement: Arc<dyn Fn() -> Confinement + Send + Sync>,
     /// The `PATH` for finding programs.
     pub path: Option<std::ffi::OsString>,

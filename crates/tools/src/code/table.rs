@@ -19,7 +19,7 @@ use super::built_in::{BUILT_IN, BuiltInServer};
 pub(crate) struct ServerEntry {
     /// The name of the server.
     pub(crate) name: String,
-    /// Command lines; the first one whose program exists is used.
+    /// Command lines; the first with an existing program is used.
     pub(crate) commands: Vec<Vec<String>>,
     /// Extensions without the dot, each with the name of its language.
     pub(crate) languages: Vec<(String, String)>,
@@ -31,7 +31,7 @@ pub(crate) struct ServerEntry {
     pub(crate) startup: Duration,
     /// The time to exit after a shutdown request.
     pub(crate) shutdown: Duration,
-    /// The number of restarts within ten minutes after which a server that dies is given up.
+    /// The maximum number of restarts within ten minutes; then a server that dies has failed.
     pub(crate) restarts: usize,
     /// The folder it works on, if it is not found by markers.
     pub(crate) folder: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<ServerEntry>, V
             }
             if fields.get("transport").and_then(Value::as_str) == Some("socket") {
                 problems.push(format!(
-                    "{source}{name}: servers on sockets are not supported; the entry is left out"
+                    "{source}{name}: servers on sockets are not supported; the entry is ignored"
                 ));
                 continue;
             }
@@ -75,7 +75,7 @@ pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<ServerEntry>, V
                 Some(entry) => found.push(entry),
                 None => problems.push(format!(
                     "{source}{name} needs `command` and `extensionToLanguage`, such as {{\".rs\": \"rust\"}}; \
-                     the entry is left out"
+                     the entry is ignored"
                 )),
             }
         }

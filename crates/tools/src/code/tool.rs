@@ -28,13 +28,13 @@ const START: Duration = Duration::from_secs(30);
 /// The maximum time for a server to analyze a document before it is queried.
 const FIRST_LOOK: Duration = Duration::from_secs(25);
 
-/// Asks the language server of a file. New problems after your edits are reported without it.
+/// Queries the language server of a file. New problems after your edits are reported automatically.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
-    /// What to ask.
+    /// The request.
     operation: Operation,
-    /// The file. For `workspaceSymbol` any file of the language; `diagnostics` without it means all that are open.
+    /// The file. For `workspaceSymbol`, any file of the language. Without it, `diagnostics` covers all open files.
     #[serde(default)]
     file_path: Option<PathBuf>,
     /// 1-based, as Read shows it.
@@ -43,16 +43,16 @@ pub(crate) struct Input {
     /// 1-based character in the line.
     #[serde(default)]
     character: Option<usize>,
-    /// The name that is meant: found even if `character` is a little off.
+    /// The name of the symbol, which is found even if `character` is slightly wrong.
     #[serde(default)]
     symbol: Option<String>,
     /// For `workspaceSymbol`.
     #[serde(default)]
     query: Option<String>,
-    /// For `rename`: it changes nothing, but shows a plan that ReplaceInFiles carries out by its `plan_id`.
+    /// For `rename`, which changes no file: it shows a plan that ReplaceInFiles applies by its `plan_id`.
     #[serde(default)]
     new_name: Option<String>,
-    /// For `codeActions`: the number of one, to get its plan.
+    /// For `codeActions`: the number of an action, to get its plan.
     #[serde(default)]
     action: Option<usize>,
 }
@@ -138,7 +138,7 @@ impl Tool for Lsp {
             && input.character.is_none()
             && input.symbol.is_none()
         {
-            return refused("give `character`, or the name that is meant as `symbol`");
+            return refused("set `character`, or the name as `symbol`");
         }
         Ok(CheckOutcome::Pass)
     }
@@ -159,7 +159,7 @@ impl Tool for Lsp {
             ToolError::Failed(format!("{} cannot be read: {error}", shown(&path, &cx.cwd)))
         };
         let (path, text) = read.await?.map_err(|error| cannot(&error))?;
-        let text = text.ok_or_else(|| cannot(&"it is no UTF-8 text of at most 2 MB"))?;
+        let text = text.ok_or_else(|| cannot(&"it is not UTF-8 text of at most 2 MB"))?;
         let server = servers
             .server(&path)
             .map_err(|none| ToolError::Failed(none.to_string()))?;
@@ -172,7 +172,7 @@ impl Tool for Lsp {
         };
         if input.operation == Operation::Restart {
             return Ok(ToolOutput::text(format!(
-                "{} was started again.",
+                "{} was restarted.",
                 server.entry.name
             )));
         }
@@ -187,7 +187,7 @@ impl Tool for Lsp {
             .set_text(&path, language, &text)
             .map_err(|_| ToolError::Failed(format!("{} died; try again.", server.entry.name)))?;
         refresh(&client, &server).await?;
-        // A server that has just got its first document does not know the other ones yet.
+        // A server that has just received its first document does not know the others yet.
         let is_new = client
             .document(&path)
             .is_none_or(|document| document.report.version.is_none());
@@ -286,7 +286,7 @@ impl Tool for Lsp {
     }
 }
 
-/// Sends the present texts of the other open documents to the server.
+/// Sends the current texts of the other open documents to the server.
 async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
     let open: Vec<PathBuf> = client
         .documents()
@@ -327,7 +327,7 @@ impl ServerQuery<'_> {
                 return Err(ToolError::Failed(match self.client.busy_with() {
                     Some(busy) => format!("{name} is still busy with {busy}; try again."),
                     None => format!(
-                        "{name} has not said anything of this file yet; try again, or start it anew with the \
+                        "{name} has not reported on this file yet; try again, or restart it with the \
                          operation `restart`."
                     ),
                 }));

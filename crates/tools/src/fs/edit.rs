@@ -1,4 +1,4 @@
-//! `Edit`: replaces one text of a file by another.
+//! `Edit`: replaces a text in a file with another.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -25,15 +25,15 @@ use crate::{paths::shown, plural::counted};
 /// The maximum number of places that a result lists.
 const NAMED_PLACES: usize = 10;
 
-/// Replaces a text in a file by another, literally.
+/// Replaces a text in a file with another, literally.
 ///
 /// - The file must have been read first, and not changed near the place since.
 /// - `old_string` must be copied exactly from the file, with its indentation, but without the line
 ///   numbers and tabs that Read puts before each line.
 /// - It must occur exactly once: add lines around it until it does, or set `replace_all` to change
 ///   every occurrence.
-/// - Line breaks follow the file (write `\n` also for CRLF files); everything else stays byte for
-///   byte as it is.
+/// - Line breaks follow the file (write `\n` also for CRLF files); everything else stays unchanged,
+///   byte for byte.
 /// - An empty `old_string` creates a missing file with `new_string` as its content.
 /// - Returns the changed lines as a diff. If it fails, nothing was changed and the error says why.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ pub(crate) struct Input {
     file_path: PathBuf,
     /// The text to replace.
     old_string: String,
-    /// The text to put in its place; empty to delete it.
+    /// The new text; empty to delete the old one.
     new_string: String,
     /// Replace every occurrence, not just one.
     #[serde(default)]
@@ -91,8 +91,8 @@ impl Tool for Edit {
         }
         if is_notebook(&input.file_path) {
             return Err(ToolError::Refused(format!(
-                "{} is a notebook: use NotebookEdit, which changes cells and keeps the rest of its \
-                 JSON as it is.",
+                "{} is a notebook: use NotebookEdit, which changes cells and leaves the rest of \
+                 its JSON unchanged.",
                 input.file_path.display()
             )));
         }
@@ -195,7 +195,7 @@ fn output_schema() -> Value {
             "filePath": {"type": "string"},
             "oldString": {"type": "string"},
             "newString": {"type": "string"},
-            "originalFile": {"type": ["string", "null"], "description": "Null where it is long"},
+            "originalFile": {"type": ["string", "null"], "description": "Null if it is long"},
             "structuredPatch": patch::hunks_schema(),
             "userModified": {"type": "boolean"},
             "replaceAll": {"type": "boolean"},
@@ -233,7 +233,7 @@ fn text(edited: &EditReport, input: &Input, name: &str) -> String {
     if let Some(outside) = &edited.outside {
         let _ = write!(
             text,
-            "\nThe file had also been changed by someone else since you read it. These changes are kept:\n{}",
+            "\nSince you read it, the file has also changed in other places. These changes are preserved:\n{}",
             patch::text(outside)
         );
     }
@@ -253,7 +253,7 @@ fn tolerance(tier: Tier) -> Option<&'static str> {
             "Matched ignoring typography (kinds of quotes, dashes, spaces); unchanged text kept as in the file."
         }
         Tier::TrailingBlanks => {
-            "Matched ignoring blanks at line ends; unchanged text kept as in the file."
+            "Matched ignoring whitespace at line ends; unchanged text kept as in the file."
         }
         Tier::EndOfFile => {
             "Matched without the line break at the end: the file ends without one, and still does."

@@ -133,12 +133,12 @@ impl SavedFirst {
 }
 
 /// Returns the file that a call may change by this name. Unsaved changes of its editor are saved
-/// first, but only if `would_do` confirms that the change can be made then.
+/// first, but only if `can_apply` confirms that the change can be made then.
 pub(super) async fn saved_target(
     path: &Path,
     ticket: &WriteGrant,
     cx: &CallContext,
-    would_do: impl FnOnce(&Journal, FileTarget) -> Result<(), JournalError> + Send + 'static,
+    can_apply: impl FnOnce(&Journal, FileTarget) -> Result<(), JournalError> + Send + 'static,
 ) -> Result<(FileTarget, SavedFirst), ToolError> {
     let found = shown_target(path, cx).await?;
     let (Some(unsaved), Some(editor)) = (found.unsaved_text().map(Arc::clone), editor(cx)) else {
@@ -150,7 +150,7 @@ pub(super) async fn saved_target(
     let (ticket, asked) = (ticket.clone(), found);
     ask(cx, move |journal| {
         journal.check_save(&ticket, &asked)?;
-        would_do(journal, asked)
+        can_apply(journal, asked)
     })
     .await?
     .map_err(ToolError::Failed)?;

@@ -40,7 +40,7 @@ pub(crate) struct Input {
     /// The directory; the working directory if left out.
     #[serde(default)]
     path: Option<PathBuf>,
-    /// Leave out entries whose name fits one of these globs, such as `*.log`.
+    /// Omit entries whose name matches one of these globs, such as `*.log`.
     #[serde(default)]
     ignore: Vec<String>,
 }

@@ -117,7 +117,7 @@ pub(crate) async fn create(
     match created.map_err(ToolError::Failed)? {
         true => Ok(()),
         false => Err(ToolError::Failed(format!(
-            "{} is there already; name a file that is not.",
+            "{} already exists; choose another file name.",
             path.display()
         ))),
     }
@@ -197,7 +197,7 @@ fn missing(path: &Path, cwd: &Path) -> String {
         })
         .collect();
     let hint = if near.is_empty() {
-        "Check the spelling, or look for it with Glob.".to_owned()
+        "Check the spelling, or search for it with Glob.".to_owned()
     } else {
         format!("Did you mean {}?", near.join(" or "))
     };

@@ -29,7 +29,7 @@ use crate::paths::shown;
 /// - `edit_mode` insert makes a new cell after `cell_id`, or the first one if that is left out; it
 ///   needs a `cell_type`.
 /// - `edit_mode` delete removes the cell; `new_source` is ignored.
-/// - Everything else in the file stays byte for byte as it is.
+/// - Everything else in the file stays unchanged, byte for byte.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -43,7 +43,7 @@ pub(crate) struct Input {
     /// The type of the cell. Needed for insert; otherwise the cell keeps its type.
     #[serde(default)]
     cell_type: Option<Kind>,
-    /// What to do.
+    /// The kind of change.
     #[serde(default)]
     edit_mode: Mode,
 }

@@ -137,11 +137,11 @@ pub(super) fn of_output(output: &ToolOutput) -> (Vec<DiffHunk>, String) {
 }
 
 /// Returns a note for the model about changes that an editor added when it wrote the file; empty if
-/// there are none.
+/// it added none.
 pub(super) fn formatted(formatted: Option<&Patch>) -> String {
     match formatted {
         Some(patch) => format!(
-            "\nThe editor that wrote the file changed it further (it formats what it saves). This is kept:\n{}",
+            "\nThe editor also changed the file when it saved it, for example by formatting. These changes are preserved:\n{}",
             text(patch)
         ),
         None => String::new(),

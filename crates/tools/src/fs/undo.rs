@@ -22,19 +22,19 @@ const NAMED_FILES: usize = 10;
 /// The maximum number of files that a result lists: a command may have changed thousands.
 const TOLD_FILES: usize = 50;
 
-/// Takes back a change that a file tool or a command made in this session.
+/// Undoes a change that a file tool or a command made in this session.
 ///
-/// - `undo_id` is in the answer of the Edit, Write, NotebookEdit, ReplaceInFiles or Bash call.
-///   Without it the last change that stands is undone; called again, the one before it.
-/// - All files of the call become what they were, byte for byte: a file it created is deleted. All
-///   or nothing: if any of them was changed since, nothing is touched and the answer shows both
-///   changes. What a command changed and could not be kept is named and stays as it is.
+/// - `undo_id` is in the result of the Edit, Write, NotebookEdit, ReplaceInFiles or Bash call.
+///   Without it, the last change that is not undone yet is undone; called again, the one before it.
+/// - All files of the call get their previous content back, byte for byte; a file that it created is
+///   deleted. All or nothing: if any of them was changed since, nothing is touched and the result
+///   shows both changes. Changes of a command whose previous state was not saved are listed and stay.
 /// - An undo can be undone by its own `undo_id`.
 /// - `preview` only shows what would change.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Which change to undo; the last one if left out.
+    /// The change to undo; the last one if omitted.
     undo_id: Option<String>,
     /// Only show what would be done.
     #[serde(default)]
@@ -71,7 +71,7 @@ impl Tool for Undo {
             ..profile(
                 haft_contract::Access::Anything,
                 &[],
-                "undo revert restore take back a change",
+                "undo revert restore roll back a change",
             )
         }
     }

@@ -153,7 +153,7 @@ fn output_schema() -> Value {
             "filePath": {"type": "string"},
             "content": {"type": "string"},
             "structuredPatch": patch::hunks_schema(),
-            "originalFile": {"type": ["string", "null"], "description": "Null where there was none, or where it is long"},
+            "originalFile": {"type": ["string", "null"], "description": "Null if the file is new or its content is long"},
             "savedFirst": {"type": "boolean", "description": "The editor saved the user's changes before"},
         },
         "required": ["type", "filePath", "content", "structuredPatch", "originalFile"],
@@ -192,9 +192,9 @@ fn text(written: &WriteReport, name: &str) -> String {
     if let Some(line) = &written.elision {
         let _ = write!(
             text,
-            "\nWARNING: most of the file is gone, and the content has the line `{line}`. It was written \
-             literally. If it stands for text you left out, write the whole file again; the diff below \
-             shows what was lost."
+            "\nWARNING: most of the file was removed, and the content has the line `{line}`. It was written \
+             literally. If it is a placeholder for text you omitted, write the whole file again; the \
+             diff below shows what was removed."
         );
     }
     let diff = patch::text(&written.patch);

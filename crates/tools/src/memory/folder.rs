@@ -64,7 +64,7 @@ impl MemoryFolder {
             Err(error) => return Err(refused(error)),
         };
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         let mut bytes = Vec::new();
         file.take(LONGEST + 1).read_to_end(&mut bytes)?;
@@ -81,7 +81,7 @@ impl MemoryFolder {
     pub(super) fn write(&self, path: &NotePath, text: &str) -> io::Result<()> {
         let (folder, name) = path.split();
         let Some(folder) = self.open(folder, CreateMode::Yes)? else {
-            return Err(io::Error::other("the folder cannot be made"));
+            return Err(io::Error::other("the folder cannot be created"));
         };
         self.is_replaceable(&folder, name)?;
         let partial = format!(".{}.partial", CallId::new());
@@ -118,7 +118,7 @@ impl MemoryFolder {
             Err(rustix::io::Errno::NOENT) => Ok(false),
             Err(error) => Err(error.into()),
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_file() => Ok(true),
-            Ok(_) => Err(io::Error::other("it is no file")),
+            Ok(_) => Err(io::Error::other("it is not a regular file")),
         }
     }
 
@@ -160,7 +160,7 @@ enum CreateMode {
 fn refused(error: rustix::io::Errno) -> io::Error {
     match error {
         rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
-            io::Error::other("a link or a file stands in the way")
+            io::Error::other("the path contains a link, or a file instead of a folder")
         }
         error => error.into(),
     }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::folder::{MemoryFolder, NotePath};
 use crate::{blocking::blocking, plural::counted};
 
-/// Reads a note that was kept for this project in an earlier session.
+/// Reads a note that was saved for this project in an earlier session.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Which note. Without it, all are listed.
+    /// The note. Without it, all notes are listed.
     path: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Tool for MemoryRead {
         let Some(given) = given else {
             let notes = blocking(move || folder.list()).await?.map_err(failed)?;
             let text = match notes.is_empty() {
-                true => "There are no notes yet.".to_owned(),
+                true => "The memory folder has no notes yet.".to_owned(),
                 false => {
                     let lines = notes
                         .iter()
@@ -68,7 +68,7 @@ impl Tool for MemoryRead {
             Some(content) => Ok(ToolOutput::text(&*content)
                 .with_structured(json!({"path": shown, "content": content}))),
             None => Err(ToolError::Failed(format!(
-                "There is no note {shown}. Call MemoryRead without `path` to see which there are."
+                "The note {shown} does not exist. Call MemoryRead without `path` to list all notes."
             ))),
         }
     }

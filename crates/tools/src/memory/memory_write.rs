@@ -14,14 +14,14 @@ use super::{
 };
 use crate::{blocking::blocking, plural::counted};
 
-/// Keeps a note for later sessions of this project: facts that were hard to find, what the person
-/// wants, never secrets. `MEMORY.md` is read at the start of each session.
+/// Saves a note for later sessions of this project: facts that were hard to find and the user's
+/// preferences, never secrets. `MEMORY.md` is read at the start of each session.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Which note, such as `MEMORY.md` or `decisions/api.md`.
+    /// The note, such as `MEMORY.md` or `decisions/api.md`.
     path: String,
-    /// The whole note, in place of what it said; empty to delete it.
+    /// The whole note, which replaces the old text; empty to delete it.
     content: String,
 }
 
@@ -57,7 +57,7 @@ impl Tool for MemoryWrite {
         let new = input.content.len() as u64;
         if new > LONGEST {
             return Err(ToolError::Refused(format!(
-                "The note has {}; at most {LONGEST} are kept. Keep what matters, or make two.",
+                "The note has {}; the limit is {LONGEST}. Shorten it, or make two.",
                 counted(new, "byte")
             )));
         }
@@ -70,8 +70,8 @@ impl Tool for MemoryWrite {
             .sum();
         if new > 0 && others + new > LARGEST {
             return Err(ToolError::Refused(format!(
-                "The notes would have {} together; at most {LARGEST} are kept. Delete what is out of \
-                 date first.",
+                "The notes would have {} together; the limit is {LARGEST}. Delete outdated notes \
+                 first.",
                 counted(others + new, "byte")
             )));
         }
@@ -88,7 +88,7 @@ impl Tool for MemoryWrite {
                 .map_err(failed)?;
             let text = match gone {
                 true => format!("The note {shown} is deleted."),
-                false => format!("There was no note {shown}."),
+                false => format!("The note {shown} does not exist."),
             };
             let told = json!({"path": shown, "deleted": gone});
             return Ok(ToolOutput::text(text).with_structured(told));
@@ -98,7 +98,7 @@ impl Tool for MemoryWrite {
         written.map_err(failed)?;
         let bytes = input.content.len();
         let text = format!(
-            "The note {shown} is kept ({}).",
+            "The note {shown} is saved ({}).",
             counted(bytes as u64, "byte")
         );
         Ok(ToolOutput::text(text).with_structured(json!({"path": shown, "bytes": bytes})))
@@ -116,7 +116,7 @@ impl Tool for MemoryWrite {
         let deleted = output.structured.as_ref()?["deleted"].as_bool();
         let summary = match deleted {
             Some(true) => "deleted",
-            Some(false) => "was not there",
+            Some(false) => "did not exist",
             None => "kept",
         };
         Some(Card::new("Memory", &*input.path).with_summary(summary))

@@ -1,4 +1,4 @@
-//! `EnterPlanMode`: starts plan mode, in which nothing is changed.
+//! `EnterPlanMode`: starts plan mode, which forbids changes.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, PermissionMode,
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Begins plan mode, in which nothing is changed: for work that should be agreed on before it is begun.
+/// Starts plan mode, which forbids changes: for work that the user should agree to before it starts.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {}
@@ -41,7 +41,7 @@ impl Tool for EnterPlanMode {
         if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_available()
         {
             return ToolPermission::Deny(
-                "there is no one to approve a plan. Continue without one.".to_owned(),
+                "no user can approve a plan. Continue without one.".to_owned(),
             );
         }
         ToolPermission::ByEffects
@@ -65,7 +65,7 @@ impl Tool for EnterPlanMode {
             None => "When the plan is complete, call ExitPlanMode with it".to_owned(),
         };
         let message = format!(
-            "Plan mode is on: look at what you need, change nothing. {place} to have it approved."
+            "Plan mode is on: read what you need, but change nothing. {place} to have it approved."
         );
         let mode = PermissionMode::Plan;
         Ok(ToolOutput::text(&*message)

@@ -16,12 +16,12 @@ use crate::blocking::blocking;
 /// The maximum length of a plan, in bytes.
 const LONGEST: u64 = 256 * 1024;
 
-/// Shows the plan to the person for approval and, if they agree, ends plan mode. Only in plan mode.
+/// Shows the plan to the user for approval and, if they agree, ends plan mode. Only in plan mode.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct Input {
-    /// The plan. Without it, what stands in the plan file.
+    /// The plan. Without it, the content of the plan file.
     plan: Option<String>,
-    /// Whatever else others send.
+    /// Other parameters, which some callers send.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -77,8 +77,7 @@ impl Tool for ExitPlanMode {
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if cx.permissions.mode != PermissionMode::Plan {
             return Err(ToolError::Refused(
-                "Plan mode is not on, so there is no plan to approve. Go on with the work."
-                    .to_owned(),
+                "Plan mode is off, so no plan needs approval. Continue with the work.".to_owned(),
             ));
         }
         if given(input).is_some() {
@@ -86,24 +85,24 @@ impl Tool for ExitPlanMode {
         }
         Err(ToolError::Refused(match &cx.permissions.plan_file {
             Some(file) => format!(
-                "There is no plan yet: write it to {}, or give it as `plan`.",
+                "The plan is missing: write it to {}, or pass it as `plan`.",
                 file.display()
             ),
-            None => "There is no plan yet: give it as `plan`.".to_owned(),
+            None => "The plan is missing: pass it as `plan`.".to_owned(),
         }))
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let plan = given(input).unwrap_or_default();
         let mut told = json!({"plan": plan, "isAgent": false});
-        let mut text = "The plan is approved and plan mode is over: go ahead.".to_owned();
+        let mut text = "The plan is approved and plan mode is off: go ahead.".to_owned();
         if let Some(file) = &cx.permissions.plan_file
             && let Some(written) = written(file).await?
         {
             told["filePath"] = json!(file.to_string_lossy());
             if written.trim() != plan.trim() {
                 told["planWasEdited"] = json!(true);
-                text = format!("{text} The approved plan, in place of the file:\n\n{plan}");
+                text = format!("{text} The approved plan, which replaces the file:\n\n{plan}");
             }
         }
         Ok(ToolOutput::text(text)

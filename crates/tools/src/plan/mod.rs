@@ -1,13 +1,13 @@
 //! Planning: the task list and plan mode.
 //!
 //! # Layout
-//! - `list`: the task list of a session, which survives compaction and resuming; `hooks`: hooks on
-//!   its changes
+//! - `task_list_state`: the task list of a session, which survives compaction and resuming; `hooks`:
+//!   hooks on its changes
 //! - `task_create`, `task_get`, `task_list`, `task_update`: the tools for single tasks;
-//!   `todo_write`: the older tool that replaces the whole list; `offered`: which of the two
-//!   interfaces a session has
-//! - `enter_plan_mode`, `exit_plan_mode`: starting and ending plan mode, in which nothing is
-//!   changed
+//!   `todo_write`: the older tool that replaces the whole list; `task_list_choice`: the choice of
+//!   the interface for a session
+//! - `enter_plan_mode`, `exit_plan_mode`: starting and ending plan mode, which forbids
+//!   changes
 
 mod enter_plan_mode;
 mod exit_plan_mode;

@@ -13,18 +13,18 @@ use super::{
     task_list_state::{self, SessionTaskList},
 };
 
-/// Adds a task to the session's list. Use the list for work of three steps or more, and keep it true.
+/// Adds a task to the session's list. Use the list for work of three steps or more, and keep it current.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
-    /// What to do, in a few words.
+    /// A short title.
     #[schemars(length(min = 1))]
     subject: String,
-    /// What exactly, and when it is done.
+    /// The details, and when it is done.
     description: String,
-    /// The same as something going on, such as "Running tests".
+    /// The title as an activity, such as "Running tests".
     active_form: Option<String>,
-    /// Anything worth keeping with it.
+    /// Any other data about the task.
     #[serde(default)]
     metadata: Map<String, Value>,
 }

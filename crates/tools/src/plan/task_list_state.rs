@@ -41,7 +41,7 @@ pub(super) struct ListedTask {
     pub(super) metadata: Map<String, Value>,
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
@@ -66,7 +66,7 @@ impl StateSlot for SessionTaskList {
 
     fn reminder(&self) -> Option<String> {
         let open = self.tasks.iter().any(|task| task.is_open());
-        open.then(|| format!("The task list as it stands:\n{self}"))
+        open.then(|| format!("The current task list:\n{self}"))
     }
 }
 
@@ -207,8 +207,11 @@ impl SessionTaskList {
     fn unknown(&self, id: &str) -> String {
         let ids: Vec<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
         match ids.is_empty() {
-            true => format!("There is no task {id}: the list is empty."),
-            false => format!("There is no task {id}. There are {}.", ids.join(", ")),
+            true => format!("Task {id} does not exist: the list is empty."),
+            false => format!(
+                "Task {id} does not exist. Existing tasks: {}.",
+                ids.join(", ")
+            ),
         }
     }
 }

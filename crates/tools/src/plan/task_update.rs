@@ -21,7 +21,7 @@ use super::{
 pub(crate) struct Input {
     /// Its number.
     task_id: String,
-    /// `deleted` takes it out of the list.
+    /// `deleted` removes it from the list.
     status: Option<NewStatus>,
     #[schemars(length(min = 1))]
     subject: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Input {
     #[serde(default)]
     add_blocked_by: Vec<String>,
     owner: Option<String>,
-    /// Merged; null takes a key out.
+    /// Merged into the existing data; null removes a key.
     #[serde(default)]
     metadata: Map<String, Value>,
 }
@@ -120,7 +120,7 @@ impl Tool for TaskUpdate {
         };
         let mut told = json!({"success": true, "taskId": id, "updatedFields": done.fields});
         let mut text = match done.fields.as_slice() {
-            [] => format!("Task {id} is so already: {}", done.subject),
+            [] => format!("Task {id} is unchanged: {}", done.subject),
             fields => format!(
                 "Task {id} ({}): {} changed",
                 done.subject,
@@ -133,7 +133,7 @@ impl Tool for TaskUpdate {
             let _ = write!(text, "; {} → {to}", from.name());
         }
         if !done.freed.is_empty() {
-            let _ = write!(text, ". Can be begun now: {}", done.freed.join(", "));
+            let _ = write!(text, ". Can be started now: {}", done.freed.join(", "));
         }
         Ok(said.beside(ToolOutput::text(text).with_structured(told)))
     }
@@ -149,7 +149,7 @@ impl Tool for TaskUpdate {
         }
         let to = told["statusChange"]["to"].as_str();
         let changed = told["updatedFields"].as_array()?.is_empty();
-        let changed = if changed { "as it was" } else { "changed" };
+        let changed = if changed { "unchanged" } else { "changed" };
         let summary = to.unwrap_or(changed).replace('_', " ");
         Some(self.render_use(input)?.with_summary(summary))
     }

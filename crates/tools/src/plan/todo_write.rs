@@ -13,8 +13,8 @@ use super::{
 };
 use crate::plural::counted;
 
-/// Replaces the list of things to do. Use it for work of three steps or more; keep one thing in
-/// progress, and mark each as completed as soon as it is.
+/// Replaces the to-do list. Use it for work of three steps or more; keep one item in progress, and
+/// mark each as completed when it is done.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -22,15 +22,15 @@ pub(crate) struct Input {
     todos: Vec<Todo>,
 }
 
-/// One thing to do.
+/// An item of the to-do list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Todo {
-    /// What to do.
+    /// The item.
     #[schemars(length(min = 1))]
     content: String,
     status: Status,
-    /// The same as something going on, such as "Running tests".
+    /// The item as an activity, such as "Running tests".
     #[schemars(length(min = 1))]
     active_form: String,
 }
@@ -99,13 +99,13 @@ impl Tool for TodoWrite {
         let mut text = match finished {
             true => "Everything is done; the list is empty.".to_owned(),
             false => format!(
-                "The list is kept: {done} done, {doing} in progress, {} to do.",
+                "The list is saved: {done} done, {doing} in progress, {} to do.",
                 count(Status::Pending)
             ),
         };
         if doing > 1 {
             text += &format!(
-                " {doing} things are in progress at once: keep it to one unless they really are."
+                " {doing} items are in progress: keep it to one, unless you really do them concurrently."
             );
         }
         Ok(ToolOutput::text(text).with_structured(json!({
@@ -116,7 +116,7 @@ impl Tool for TodoWrite {
 
     fn render_use(&self, input: &Input) -> Option<Card> {
         let tasks: Vec<ListedTask> = input.todos.iter().map(Todo::task).collect();
-        let card = Card::new("Todos", "").with_summary(counted(tasks.len() as u64, "thing"));
+        let card = Card::new("Todos", "").with_summary(counted(tasks.len() as u64, "item"));
         Some(match tasks.is_empty() {
             true => card,
             false => card.with(CardSection::Text(task_list_state::drawn(&tasks))),

@@ -9,27 +9,27 @@ use serde::Deserialize;
 
 use super::{ask, described};
 
-/// Schedules a prompt: it is said to you at the times that `cron` names, while the session is open and you are
-/// not at work.
+/// Schedules a prompt. It is sent to you at the times that `cron` defines, while the session is open and no turn
+/// is running.
 ///
 /// - `cron` has 5 fields, local time: minute, hour, day of month, month, day of week (0 or 7: Sunday). Each is
-///   `*`, `n`, `*/n`, `a-b` or a list of these. If day of month and day of week are both given, either will do.
-/// - For a reminder at one moment give all of minute, hour, day and month, and `recurring` false.
-/// - Avoid minutes 0 and 30 unless the user named them: everyone asks then. Times may be off by a little.
-/// - Recurring prompts end after 7 days; tell the user. What is due while no session is open is not said later.
-/// - At most 50. CronDelete ends one, by the id that comes back.
+///   `*`, `n`, `*/n`, `a-b` or a list of these. If day of month and day of week are both given, one match is enough.
+/// - For a single reminder set minute, hour, day and month, and `recurring` to false.
+/// - Avoid minutes 0 and 30 unless the user named them, to spread the load. Times may be off by a little.
+/// - Recurring prompts end after 7 days; tell the user. Prompts that are due while no session is open are dropped.
+/// - At most 50 schedules. CronDelete ends one by its id in the result.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// When, such as "7 * * * *" (every hour), "57 8 * * 1-5" (weekdays at 8:57).
+    /// The times, such as "7 * * * *" (every hour), "57 8 * * 1-5" (weekdays at 8:57).
     cron: String,
-    /// What is said then. It should make sense by itself.
+    /// The prompt. It should be understandable without context.
     prompt: String,
-    /// Every time (default), or only the next time.
+    /// Send it every time (default), or only the next time.
     #[serde(default = "yes")]
     recurring: bool,
-    /// Keep it in .claude/scheduled_tasks.json, for later sessions in this directory too (default false). Only
-    /// if the user wants that.
+    /// Store it in .claude/scheduled_tasks.json, also for later sessions in this directory (default false). Only
+    /// if the user asks for that.
     #[serde(default)]
     durable: bool,
 }
@@ -85,9 +85,9 @@ impl Tool for CronCreate {
         let made = ask(cx, move |keeper| keeper.create(new)).await?;
         let kept = match (made.durable, made.recurring) {
             (true, true) => {
-                "It is kept for later sessions in this directory, and ends after 7 days."
+                "It is stored for later sessions in this directory, and ends after 7 days."
             }
-            (true, false) => "It is kept for later sessions in this directory.",
+            (true, false) => "It is stored for later sessions in this directory.",
             (false, true) => "It ends with the session, and after 7 days.",
             (false, false) => "It ends with the session.",
         };
@@ -106,7 +106,7 @@ impl Tool for CronCreate {
     fn render_use(&self, input: &Input) -> Option<Card> {
         let mut card = Card::new(Self::NAME, &*input.cron);
         if input.durable {
-            card = card.with(CardSection::Muted("kept for later sessions".to_owned()));
+            card = card.with(CardSection::Muted("stored for later sessions".to_owned()));
         }
         Some(card.with(CardSection::Text(input.prompt.trim().to_owned())))
     }

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use super::ask;
 
-/// Ends a schedule that CronCreate made.
+/// Deletes a schedule that CronCreate created.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Its id, as CronCreate or CronList gave it.
+    /// The id, from the result of CronCreate or CronList.
     id: String,
 }
 

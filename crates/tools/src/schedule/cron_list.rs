@@ -14,7 +14,7 @@ use crate::plural::counted;
 /// The maximum length of a listed prompt, in characters.
 const PROMPT: usize = 200;
 
-/// Lists the schedules that CronCreate made.
+/// Lists the schedules that CronCreate created.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {}

@@ -15,23 +15,23 @@ use crate::plural::counted;
 const SHORTEST: f64 = 60.0;
 const LONGEST: f64 = 3600.0;
 
-/// Wakes you after a while: `prompt` is said to you then. For work that goes on by itself at a pace that you choose,
-/// such as looking at a long build again; for times of a calendar use CronCreate, and to follow a program as it
-/// runs use Monitor. Call it again at each wake-up to go on, and with `stop` when there is nothing more to do.
+/// Wakes you after a delay: `prompt` is sent to you. For work that you check at intervals of your choice, such as a
+/// long build. For calendar times use CronCreate; to watch a running program use Monitor. Call it again at each
+/// wake-up to continue, and with `stop` when the work is done.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// After so many seconds, 60 to 3600.
+    /// The delay in seconds, 60 to 3600.
     #[serde(rename = "delaySeconds")]
     delay_seconds: Option<f64>,
-    /// Why, in a few words, for the user.
+    /// A short reason, for the user.
     reason: Option<String>,
-    /// What is said then.
+    /// The prompt.
     prompt: Option<String>,
-    /// There was nothing to do this time.
+    /// True if you had nothing to do this time.
     #[serde(default)]
     noop: bool,
-    /// Forget all wake-ups instead.
+    /// Cancel all wake-ups instead.
     #[serde(default)]
     stop: bool,
 }
@@ -71,14 +71,14 @@ impl Tool for ScheduleWakeup {
         }
         if !input.delay_seconds.is_some_and(f64::is_finite) {
             return Err(ToolError::Refused(
-                "`delaySeconds` is missing: after how many seconds, 60 to 3600? Or say `stop`."
+                "`delaySeconds` is missing. Set it to 60 to 3600 seconds, or set `stop`."
                     .to_owned(),
             ));
         }
         let prompt = input.prompt.as_deref().unwrap_or_default();
         if prompt.trim().is_empty() {
             return Err(ToolError::Refused(
-                "`prompt` is missing: what is to be said then?".to_owned(),
+                "`prompt` is missing: it is sent to you at the wake-up.".to_owned(),
             ));
         }
         Ok(CheckOutcome::Pass)
@@ -87,7 +87,7 @@ impl Tool for ScheduleWakeup {
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         if input.stop {
             let cancelled = ask(cx, |keeper| Ok(keeper.cancel_wakeups())).await?;
-            let text = format!("{} forgotten.", counted(cancelled as u64, "wake-up"));
+            let text = format!("{} cancelled.", counted(cancelled as u64, "wake-up"));
             return Ok(ToolOutput::text(text)
                 .with_structured(json!({"stopped": true, "cancelledWakeups": cancelled})));
         }
@@ -103,10 +103,10 @@ impl Tool for ScheduleWakeup {
         };
         let made = ask(cx, move |keeper| keeper.schedule_wakeup(wakeup)).await?;
         let clamped = match was_clamped {
-            true => " That is as near as it can be to what you asked for.",
+            true => " This is the nearest possible delay.",
             false => "",
         };
-        let text = format!("You are woken in {seconds} s, at {}.{clamped}", made.due);
+        let text = format!("The wake-up is in {seconds} s, at {}.{clamped}", made.due);
         Ok(ToolOutput::text(text).with_structured(json!({
             "scheduledFor": made.due_ms,
             "clampedDelaySeconds": seconds,
@@ -125,8 +125,8 @@ impl Tool for ScheduleWakeup {
         let card = Card::new(Self::NAME, format!("in {delay} s"));
         let reason = input.reason.as_deref().unwrap_or_default().trim();
         let reason = match (input.noop, reason) {
-            (true, "") => "nothing to do this time".to_owned(),
-            (true, reason) => format!("nothing to do this time; {reason}"),
+            (true, "") => "no work this time".to_owned(),
+            (true, reason) => format!("no work this time; {reason}"),
             (false, reason) => reason.to_owned(),
         };
         Some(match reason.is_empty() {

@@ -28,8 +28,8 @@ const WSL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Finds files by name and returns their paths, the most recently modified first.
 ///
-/// - The pattern knows `*`, `?`, `**` (any directories), `[a-z]` and `{a,b}`. Without a `/` it fits
-///   file names at any depth (`*.rs`); with one it is a path from `path` on (`src/**/*.test.ts`).
+/// - The pattern knows `*`, `?`, `**` (any directories), `[a-z]` and `{a,b}`. Without a `/` it matches
+///   file names at any depth (`*.rs`); with one it matches paths below `path` (`src/**/*.test.ts`).
 /// - Hidden files are included. Files that .gitignore or another ignore file names, and the inside
 ///   of `.git`, are not.
 /// - At most 100 paths, relative to the working directory; the last line says if there are more.
@@ -37,9 +37,9 @@ const WSL_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Which names to find, such as `*.toml` or `src/**/*.rs`.
+    /// The names to find, such as `*.toml` or `src/**/*.rs`.
     pattern: String,
-    /// The directory to look in; the working directory if left out.
+    /// The directory to search; the working directory if omitted.
     #[serde(default)]
     path: Option<PathBuf>,
 }

@@ -44,14 +44,14 @@ pub(crate) struct Input {
     /// The file or directory to search; the working directory if left out.
     #[serde(default)]
     path: Option<PathBuf>,
-    /// Only files that fit, such as `*.ts` or `src/**/*.{js,jsx}`; `!` in front leaves files out.
+    /// Only files that match, such as `*.ts` or `src/**/*.{js,jsx}`; `!` in front excludes files.
     /// Several are separated by spaces or commas.
     #[serde(default)]
     glob: Option<String>,
     /// Only files of this type, such as `rust`, `py`, `js`.
     #[serde(default, rename = "type")]
     file_type: Option<String>,
-    /// What to return; `files_with_matches` if left out.
+    /// The kind of result; `files_with_matches` if omitted.
     #[serde(default)]
     output_mode: OutputMode,
     /// Lines to show after each match; `content` only.
@@ -63,7 +63,7 @@ pub(crate) struct Input {
     /// Lines to show before and after each match, in place of `-A` and `-B`; `content` only.
     #[serde(default, rename = "-C")]
     around: Option<u64>,
-    /// The same as `-C`.
+    /// An alias of `-C`.
     #[serde(default)]
     context: Option<u64>,
     /// Show line numbers; `content` only.
@@ -75,10 +75,10 @@ pub(crate) struct Input {
     /// Show only what matched, one match a row; `content` only.
     #[serde(default, rename = "-o")]
     only_matching: bool,
-    /// How many rows (lines, files or counts) to return; 0 for all.
+    /// The maximum number of rows (lines, files or counts); 0 for all.
     #[serde(default = "head_limit")]
     head_limit: u64,
-    /// How many rows to skip first.
+    /// The number of rows to skip first.
     #[serde(default)]
     offset: u64,
     /// Let a match span lines, and `.` match line breaks.

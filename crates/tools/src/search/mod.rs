@@ -59,7 +59,7 @@ pub(crate) fn leave_out(
         Some(real) => real.to_path_buf(),
         None => root.canonicalize().unwrap_or_else(|_| root.to_path_buf()),
     };
-    // Only stores below the root can be found; mostly there are none.
+    // Only stores below the root can be found; usually none is.
     let below = |store: &&PathBuf| store.starts_with(&real) && **store != real;
     let stores: Vec<PathBuf> = stores.iter().filter(below).cloned().collect();
     if hidden.is_empty() && stores.is_empty() {

@@ -16,29 +16,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Asks the person to choose, where you cannot find out otherwise what they want. They can always answer
-/// in their own words: give no option for that.
+/// Asks the user to choose, if you cannot find out otherwise what they prefer. They can always type their
+/// own answer: give no option for that.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     #[schemars(length(min = 1, max = 4))]
     questions: Vec<UserQuestion>,
-    /// By question. Absent where no one answered.
+    /// The answers, by question; missing for questions without an answer.
     #[schemars(skip)]
     #[serde(default)]
     answers: Map<String, Value>,
-    /// Notes of theirs, by question.
+    /// The user's notes, by question.
     #[schemars(skip)]
     #[serde(default)]
     annotations: BTreeMap<String, Annotation>,
     #[schemars(skip)]
     #[serde(default)]
-    #[expect(dead_code, reason = "others send it, and it is not read here")]
+    #[expect(dead_code, reason = "some callers send it, and it is not used")]
     metadata: Value,
-    /// Words of theirs that answer no question in particular.
+    /// Text of the user that answers no particular question.
     #[schemars(skip)]
     response: Option<String>,
-    /// They did not answer in this time.
+    /// The time within which the user did not answer.
     #[schemars(skip)]
     afk_timeout_ms: Option<u64>,
 }
@@ -49,12 +49,12 @@ struct UserQuestion {
     /// Ends in a question mark.
     #[schemars(length(min = 1))]
     question: String,
-    /// One or two words for it.
+    /// A label of one or two words.
     #[schemars(length(min = 1, max = 12))]
     header: String,
     #[schemars(length(min = 2, max = 4))]
     options: Vec<Choice>,
-    /// May they choose several?
+    /// Whether the user may choose several.
     #[serde(default)]
     multi_select: bool,
 }
@@ -64,7 +64,7 @@ struct UserQuestion {
 struct Choice {
     #[schemars(length(min = 1))]
     label: String,
-    /// What it means.
+    /// Its meaning.
     description: String,
     /// Code or text to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,8 +115,8 @@ impl Tool for AskUserQuestion {
         ToolPermission::Ask(match cx.services.approver().is_available() {
             true => "the model has a question".to_owned(),
             false => {
-                "it is a question to the person, who is not there: decide yourself, and say what \
-                      you have assumed"
+                "it is a question to the user, who cannot be asked: decide yourself, and state your \
+                      assumptions"
                     .to_owned()
             }
         })
@@ -138,7 +138,7 @@ impl Tool for AskUserQuestion {
                 .find(|option| !labels.insert(&option.label));
             if let Some(option) = twice {
                 return Err(ToolError::Refused(format!(
-                    "The question {:?} has two options {:?}: give each a label of its own.",
+                    "The question {:?} has two options {:?}: give each its own label.",
                     question.question, option.label
                 )));
             }
@@ -158,12 +158,12 @@ impl Tool for AskUserQuestion {
             if let Some(annotation) = input.annotations.get(&question.question)
                 && let Some(notes) = annotation.notes.as_ref()
             {
-                let _ = writeln!(text, "  They add: {notes}");
+                let _ = writeln!(text, "  The user adds: {notes}");
             }
             answers.extend(answer.map(|answer| (question.question.clone(), json!(answer))));
         }
         if let Some(response) = &input.response {
-            let _ = writeln!(text, "They say: {response}");
+            let _ = writeln!(text, "The user says: {response}");
         }
         let mut told = json!({"questions": input.questions, "answers": answers});
         if let Some(response) = &input.response {
@@ -176,8 +176,8 @@ impl Tool for AskUserQuestion {
             told["afkTimeoutMs"] = json!(waited);
             let _ = writeln!(
                 text,
-                "They were not there within {} s. Decide yourself what can be decided, and say what \
-                 you have assumed.",
+                "The user did not answer within {} s. Decide yourself what you can, and state your \
+                 assumptions.",
                 waited / 1000
             );
         }

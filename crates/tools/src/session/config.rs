@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::blocking::blocking;
 
-/// Shows a setting, or changes it for this project. A change counts from the next session on.
+/// Shows a setting, or changes it for this project. A change takes effect in the next session.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -133,5 +133,5 @@ fn service(cx: &CallContext) -> Result<Arc<dyn SettingsAccess>, ToolError> {
     let service = cx.services.get::<Arc<dyn SettingsAccess>>();
     service
         .map(|service| Arc::clone(&*service))
-        .map_err(|_| ToolError::Failed("There are no settings in this session.".to_owned()))
+        .map_err(|_| ToolError::Failed("This session has no settings.".to_owned()))
 }

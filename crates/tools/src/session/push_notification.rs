@@ -1,4 +1,4 @@
-//! `PushNotification`: notifies a user who is not looking at the session.
+//! `PushNotification`: notifies a user who is not watching the session.
 //!
 //! The front end shows the notification: a terminal rings and displays it, a program gets it as a
 //! message. Nothing is sent over a network, so `pushSent` is always false.
@@ -13,15 +13,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Calls the person back to the session: they see one line at once, even if they look elsewhere. For what they wait
-/// for: long work is done, or you cannot go on without them. Not for progress, and not for what your reply says anyway.
+/// Notifies the user with one line, which they see immediately, even in another window. Use it for what they wait
+/// for: long work is done, or you cannot continue without them. Not for progress, nor for what your reply says anyway.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What they should know, in one line, the most important words first.
+    /// The message in one line, the most important part first.
     #[schemars(length(min = 1, max = 199))]
     message: String,
-    /// How things stand, in a word: `done`, `blocked`.
+    /// The state, such as `done` or `blocked`.
     #[schemars(length(max = 40))]
     status: Option<String>,
 }
@@ -44,7 +44,7 @@ impl Tool for PushNotification {
         Profile {
             title: Some("Notification".into()),
             family: "session".into(),
-            search_hint: "notify alert tell person finished done attention bell desktop".into(),
+            search_hint: "notify alert user finished done attention bell desktop".into(),
             deferred: true,
             access: Access::Reads,
             agents: AgentAccess::Main,
@@ -65,7 +65,7 @@ impl Tool for PushNotification {
     async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         match input.line().is_empty() {
             true => Err(ToolError::Refused(
-                "`message` is empty: say in one line what the person should know.".to_owned(),
+                "`message` is empty: write in one line what the user should know.".to_owned(),
             )),
             false => Ok(CheckOutcome::Pass),
         }
@@ -79,14 +79,14 @@ impl Tool for PushNotification {
             status: input.status.clone(),
         });
         Ok(match sent {
-            Ok(()) => ToolOutput::text("The person was notified.").with_structured(json!({
+            Ok(()) => ToolOutput::text("The user was notified.").with_structured(json!({
                 "message": message,
                 "pushSent": false,
                 "localSent": true,
                 "sentAt": CalendarTime::now().to_millisecond(),
             })),
             Err(why) => {
-                let text = format!("The person was not notified: {why}. Say it in your reply.");
+                let text = format!("The user was not notified: {why}. Write it in your reply.");
                 ToolOutput::text(text).with_structured(json!({
                     "message": message,
                     "pushSent": false,

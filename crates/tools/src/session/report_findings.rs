@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Reports what a review found: each finding with the place, what is wrong and how it fails. Once, at the end, the
-/// most serious first; an empty list says that you found nothing. Report only what you have checked.
+/// Reports the findings of a review, each with its place, the problem and how it fails. Call it once, at the end,
+/// with the most serious finding first; an empty list means no findings. Report only what you have checked.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// How thorough the review was, as it was asked for.
+    /// The requested thoroughness of the review.
     #[schemars(length(max = 40))]
     level: Option<String>,
     #[schemars(length(max = 32))]
@@ -31,29 +31,29 @@ pub(crate) struct Input {
 struct Finding {
     #[schemars(length(min = 1))]
     file: String,
-    /// The first line it is about.
+    /// The first affected line.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
-    /// What is wrong, in one or two sentences.
+    /// The problem, in one or two sentences.
     #[schemars(length(min = 1))]
     summary: String,
-    /// The same in a few words.
+    /// A short form of the summary.
     #[schemars(length(max = 80))]
     #[serde(skip_serializing_if = "Option::is_none")]
     short_summary: Option<String>,
-    /// What happens to whom, and when: an input or a state that shows it.
+    /// The effect, with an input or a state that causes it.
     #[schemars(length(min = 1))]
     failure_scenario: String,
     /// Such as `correctness`, `security`.
     #[schemars(length(max = 40))]
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<String>,
-    /// How sure you are.
+    /// Your confidence in it.
     #[schemars(length(max = 40))]
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
-    /// What became of it, where you did something about it.
+    /// The result, if you acted on it.
     #[schemars(length(max = 40))]
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<String>,
@@ -97,7 +97,7 @@ impl Tool for ReportFindings {
         });
         match empty {
             Some((number, _)) => Err(ToolError::Refused(format!(
-                "`findings[{number}]` needs a `file`, a `summary` and a `failure_scenario` that say something."
+                "`findings[{number}]` needs a `file`, a `summary` and a `failure_scenario` that are not empty."
             ))),
             None => Ok(CheckOutcome::Pass),
         }

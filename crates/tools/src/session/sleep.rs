@@ -12,11 +12,11 @@ use serde_json::json;
 /// The maximum duration, in seconds.
 const LONGEST: u64 = 3600;
 
-/// Waits. Ends early when the person says something.
+/// Waits. Ends early if the user sends a message.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// For how long.
+    /// The duration.
     #[schemars(range(min = 1, max = 3600))]
     seconds: u64,
 }
@@ -65,7 +65,7 @@ impl Tool for Sleep {
         let slept = began.elapsed().as_secs();
         let text = match is_over {
             true => format!("{} s have passed.", length.as_secs()),
-            false => format!("Woken after {slept} s: the person has said something."),
+            false => format!("Woken after {slept} s: the user has sent a message."),
         };
         Ok(ToolOutput::text(text)
             .with_structured(json!({"sleptSeconds": slept, "woken": !is_over})))

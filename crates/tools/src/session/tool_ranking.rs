@@ -14,9 +14,9 @@ pub(super) struct ToolMatches<'a> {
 }
 
 /// Searches tools. `select:A,B` selects tools by name, without a limit. Any other query is a list
-/// of words: returns at most `most` tools that contain any of them, sorted by how many words match
-/// and how well, then by name. A tool must contain every `+word` in its name.
-pub(super) fn search<'a>(specs: &[&'a ToolSpec], query: &'a str, most: usize) -> ToolMatches<'a> {
+/// of terms: returns at most `limit` tools that contain any of them, sorted by the number of matching
+/// terms and the quality of the match, then by name. A tool must contain every `+term` in its name.
+pub(super) fn search<'a>(specs: &[&'a ToolSpec], query: &'a str, limit: usize) -> ToolMatches<'a> {
     let specs = &specs[..specs.len().min(CATALOGUE)];
     if let Some(list) = query.trim().strip_prefix("select:") {
         return select(specs, list);
@@ -31,7 +31,7 @@ pub(super) fn search<'a>(specs: &[&'a ToolSpec], query: &'a str, most: usize) ->
         .filter(|(points, _)| *points > 0)
         .collect();
     found.sort_by(|(a, left), (b, right)| b.cmp(a).then_with(|| left.name.cmp(&right.name)));
-    let tools = found.into_iter().map(|(_, spec)| spec).take(most);
+    let tools = found.into_iter().map(|(_, spec)| spec).take(limit);
     ToolMatches {
         tools: tools.collect(),
         unknown: Vec::new(),

@@ -27,7 +27,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Words to look for; `+word` must be in the name; `select:A,B` takes these.
+    /// Query words; `+word` must be in the name; `select:A,B` loads these tools.
     #[schemars(length(min = 1))]
     query: String,
     #[schemars(range(min = 1))]

@@ -14,7 +14,7 @@ use serde_json::json;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Only these; all of them if absent.
+    /// The servers to wait for; all if omitted.
     servers: Option<Vec<String>>,
 }
 

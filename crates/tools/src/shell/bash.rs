@@ -18,50 +18,50 @@ use serde_json::{Value, json};
 use super::{ShellProgram, run};
 use crate::plural::counted;
 
-/// The maximum length of a read-only line, in bytes, as in the engine. Longer lines are never
-/// treated as read-only.
+/// The maximum length of a read-only command line, in bytes. It is the engine's limit too: longer
+/// lines are never treated as read-only.
 const LONGEST_HARMLESS: usize = 10_000;
 /// The maximum length of a command in the title line of a card.
 const SUBJECT: usize = 120;
 
 /// Runs a command line in bash and returns what it prints, stdout and stderr together and in order.
 ///
-/// - For files use the tools made for them: Read instead of cat, head and tail, Grep and Glob
-///   instead of grep and find, Edit and Write instead of sed and echo. They are exact, and say what
-///   they did.
+/// - For files, use the dedicated tools: Read instead of cat, head and tail, Grep and Glob instead
+///   of grep and find, Edit and Write instead of sed and echo. They are exact, and report what they
+///   did.
 /// - Every call is a new shell: variables, functions and options do not carry over. The working
 ///   directory does, as long as it stays inside the project. Use absolute paths rather than `cd`.
-/// - Input is empty and there is no terminal: give programs the options that keep them from asking.
-/// - Join commands that need each other with `&&`; send independent ones as calls of their own.
-/// - A command that fails is answered with `Exit code N` and its output. Long output is kept in a
-///   file, and the answer says where.
-/// - Set `run_in_background` for servers, watchers and what takes longer than its timeout, and do not
-///   write `&`. You get the id of a task and its output file: Read that file, wait with TaskOutput,
-///   end it with TaskStop. Do not wait with `sleep`.
-/// - The system keeps commands to what they may touch. What it refuses is put to the user, who may
-///   allow it.
+/// - Input is empty and there is no terminal: use the options that stop programs from asking.
+/// - Join commands that depend on each other with `&&`; send independent ones as separate calls.
+/// - If a command fails, the result is `Exit code N` and its output. Long output is saved to a file,
+///   and the result names that file.
+/// - Set `run_in_background` for servers, watchers and commands that take longer than the timeout,
+///   and do not write `&`. You get the id of a task and its output file: Read that file, wait with
+///   TaskOutput, end it with TaskStop. Do not wait with `sleep`.
+/// - Commands run in a sandbox. If it refuses an access, the user is asked and may allow it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The command line.
     pub(crate) command: String,
-    /// The longest it may run, in milliseconds (default 120000, at most 600000); then it goes on in
-    /// the background. For background tasks: their lifetime (default 1800000, at most 7200000).
+    /// The timeout in milliseconds (default 120000, at most 600000). When it expires, the command
+    /// moves to the background. For background tasks: their lifetime (default 1800000, at most
+    /// 7200000).
     pub(crate) timeout: Option<f64>,
-    /// What it does, in 5 to 10 words, for the user.
+    /// A description of the command for the user, in 5 to 10 words.
     pub(crate) description: Option<String>,
-    /// Start it as a background task and return at once.
+    /// Start it as a background task and return immediately.
     #[serde(default)]
     pub(crate) run_in_background: bool,
     /// Run it without the sandbox, for a command that failed because of it. The user is always asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub(crate) dangerously_disable_sandbox: bool,
-    /// The line, read; and where, once that is known.
+    /// The analysis of the command line, filled in by haft.
     #[serde(skip)]
     pub(crate) read: CachedAnalysis,
 }
 
-/// The analysis of a line, computed once for the place where the line would run.
+/// The analysis of a command line, computed once for the directory in which the line would run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CachedAnalysis {
     place: Option<LineLocation>,
@@ -69,7 +69,7 @@ pub(crate) struct CachedAnalysis {
 }
 
 impl Input {
-    /// Returns the input as a model would write it, without unset fields.
+    /// Returns the input as JSON, as a model would write it: without unset fields.
     pub(crate) fn written(&self) -> Value {
         let mut written = json!({"command": self.command});
         if let Some(timeout) = self.timeout {
@@ -212,7 +212,7 @@ fn summary(output: &ToolOutput, text: &str) -> String {
         return text.lines().next().unwrap_or("failed").to_lowercase();
     }
     if field("isImage") == Some(&Value::Bool(true)) {
-        return "a picture".to_owned();
+        return "an image".to_owned();
     }
     match text.lines().count() as u64 {
         0 => "no output".to_owned(),
@@ -220,7 +220,7 @@ fn summary(output: &ToolOutput, text: &str) -> String {
     }
 }
 
-/// Analyzes the line for this directory.
+/// Returns the analysis of the line for this directory.
 pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
     let known = input.read.place.as_ref();
     let home = known.and_then(|place| place.home.as_deref());
@@ -232,8 +232,8 @@ pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
     Arc::new(analyze(&input.command, &place))
 }
 
-/// Returns the analysis of the line for the place where it would run. If the place is not known
-/// yet, `/` is used, because the place does not affect whether the line changes anything.
+/// Returns the analysis of the line for the directory in which it would run. If the directory is
+/// not known yet, `/` is used, because the directory does not affect whether the line is read-only.
 fn read_line(input: &Input) -> &Arc<AnalyzedLine> {
     input.read.line.get_or_init(|| {
         let known = input.read.place.clone();
@@ -242,7 +242,7 @@ fn read_line(input: &Input) -> &Arc<AnalyzedLine> {
     })
 }
 
-/// Returns the place of an analysis. Without `home`, this process's home directory applies.
+/// Returns the location of an analysis. Without `home`, this process's home directory applies.
 fn place(cwd: &Path, home: Option<&Path>) -> LineLocation {
     let own = || std::env::var_os("HOME").map(PathBuf::from);
     LineLocation {

@@ -1,8 +1,8 @@
 //! Captures the output of a command while it runs.
 //!
 //! Output up to a limit stays in memory. A longer output is also streamed to a file that only the
-//! owner can read, up to another limit. The end of the output is always kept in memory, because
-//! error messages are usually there.
+//! owner can read, up to another limit. The end of the output always stays in memory, because error
+//! messages are usually there.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -19,7 +19,7 @@ use crate::blocking::blocking;
 
 /// The maximum size of the output file in bytes.
 pub(crate) const FILE_LIMIT: u64 = 64 << 20;
-/// The number of bytes at the end that are always kept in memory.
+/// The number of bytes at the end of the output that always stay in memory.
 const TAIL: usize = 64 << 10;
 /// The prefix of an image, and the maximum size in bytes of an image that is shown.
 const PICTURE: &[u8] = b"data:image/";
@@ -68,8 +68,8 @@ pub(crate) struct CaptureSnapshot {
 }
 
 impl OutputCapture {
-    /// Creates an empty capture. `window` bytes are kept in memory; `place` is the path of the
-    /// file, if one is needed.
+    /// Creates an empty capture. Up to `window` bytes of the beginning stay in memory. A longer
+    /// output is written to a new file at `place`.
     pub(crate) fn new(place: PathBuf, window: usize) -> Self {
         let kept = CaptureState {
             head: Vec::new(),
@@ -94,14 +94,14 @@ impl OutputCapture {
         self
     }
 
-    /// The same, and this gets everything that comes.
+    /// Returns the capture, which also passes all output to `lines` as it arrives.
     pub(crate) fn followed_by(mut self, lines: LineQueue) -> Self {
         self.follower = Some(lines);
         self
     }
 
-    /// Reads the output until its end, an error, or more than `most` bytes. Returns whether the limit
-    /// was exceeded.
+    /// Reads the output until its end, an error, or more than `most` bytes. Returns whether the
+    /// limit was exceeded.
     pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> CaptureEnd {
         let mut chunk = Vec::with_capacity(CHUNK);
         let mut mask = self.mask.clone();
@@ -144,7 +144,7 @@ impl OutputCapture {
         self.take(chunk).await
     }
 
-    /// Keeps a piece and gives its room back.
+    /// Stores a chunk and returns its buffer for reuse.
     async fn take(&self, chunk: Vec<u8>) -> Vec<u8> {
         {
             let mut kept = self.kept();
@@ -153,8 +153,8 @@ impl OutputCapture {
                 return chunk;
             }
         }
-        // Runs on a thread that may wait for the disk. The command waits meanwhile, because its
-        // pipe is full.
+        // Runs on a thread that may wait for the disk. Until then the command waits too, because
+        // its pipe is full.
         let this = self.clone();
         let written = blocking(move || {
             this.kept().add(&chunk);
@@ -168,7 +168,7 @@ impl OutputCapture {
         self.kept().total
     }
 
-    /// Returns the output so far.
+    /// Returns a snapshot of the output so far.
     pub(crate) fn captured(&self) -> CaptureSnapshot {
         let kept = self.kept();
         let whole = kept.total == kept.head.len() as u64;
@@ -184,7 +184,8 @@ impl OutputCapture {
         }
     }
 
-    /// Ensures that the complete output, including later one, is in a file. Waits for the disk.
+    /// Ensures that the complete output, also that of the future, is written to a file. Returns the
+    /// file's path. Waits for the disk.
     pub(crate) fn keep(&self) -> io::Result<PathBuf> {
         let mut kept = self.kept();
         kept.open()?;
@@ -218,7 +219,7 @@ impl OutputCapture {
     }
 }
 
-/// The way in which reading the output ended.
+/// The reason why reading the output ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CaptureEnd {
     /// The output has ended or could not be read any further.

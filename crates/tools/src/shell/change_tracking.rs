@@ -1,5 +1,6 @@
-//! The changes of a command: recorded, so that they can be undone. Files that decide what other
-//! programs run are reverted, unless the command was permitted to make them.
+//! Records the file changes of a command, so that the user can undo them. Also reverts changes of
+//! control files (files that decide what other programs run) unless the command was permitted to
+//! make them.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,8 +35,8 @@ pub(crate) struct ChangeReport {
     pub(crate) uncovered: Option<String>,
 }
 
-/// Records the state of the directories that the command may change, without our own folders.
-/// Returns `None` if the command cannot change anything, or if there is no journal.
+/// Records the state of the directories that the command may change, except `own`: the folders of
+/// haft itself. Returns `None` if the command cannot change anything, or if there is no journal.
 pub(crate) async fn before(
     confinement: &Confinement,
     analysis: &Analysis,
@@ -87,32 +88,32 @@ pub(crate) async fn after(
     blocking(move || {
         let is_control = |path: &Path| control.is_control_file(path);
         let changed = journal.after_command(before, &ticket, &command, &is_control);
-        let mut said = ChangeReport {
+        let mut report = ChangeReport {
             uncovered: changed.uncovered,
             ..ChangeReport::default()
         };
         if changed.control.is_empty() {
-            return said;
+            return report;
         }
         let names = named(&changed.control, &cwd);
-        let undone = match &changed.unit {
+        let reverted = match &changed.unit {
             Some(unit) => journal
                 .revert_paths(&ticket, unit, &changed.control)
                 .map(drop)
                 .map_err(|error| error.to_string()),
             None => Err("undo does not cover them".to_owned()),
         };
-        said.notes.push(match undone {
+        report.notes.push(match reverted {
             Ok(()) => format!(
                 "Reverted, because it decides what other programs run: {names}. Use Write or \
                  Edit for it, so that the user can be asked."
             ),
             Err(error) => format!(
-                "It made or changed {names}, which decides what other programs run, and that \
-                 could not be reverted: {error}. Tell the user."
+                "The command made or changed {names}, which decides what other programs run, and \
+                 reverting it failed: {error}. Tell the user."
             ),
         });
-        said
+        report
     })
     .await
 }
@@ -129,7 +130,8 @@ fn named(paths: &[PathBuf], cwd: &Path) -> String {
     }
 }
 
-/// Returns the paths that the line writes or removes, as far as they are known.
+/// Returns the paths that the line writes or removes, except those that the analysis cannot
+/// determine.
 fn written(analysis: &Analysis) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for part in &analysis.parts {

@@ -124,7 +124,7 @@ pub(crate) async fn of_success(capture: &OutputCapture, limit: usize) -> OutputB
             kept(capture, &size, &excerpt(&text, PREVIEW)).await
         }
         Some(ShownOutput::Binary(_)) => {
-            let size = format!("{}, and it is no text", counted(captured.total, "byte"));
+            let size = format!("{}, not text", counted(captured.total, "byte"));
             kept(capture, &size, "").await
         }
         None => {
@@ -142,7 +142,7 @@ pub(crate) async fn of_success(capture: &OutputCapture, limit: usize) -> OutputB
 /// stored.
 pub(crate) fn of_failure(capture: &OutputCapture, limit: usize) -> OutputBody {
     let captured = capture.captured();
-    let binary = || format!("({}, and it is no text)", counted(captured.total, "byte"));
+    let binary = || format!("({}, not text)", counted(captured.total, "byte"));
     let text = match captured.tail {
         None => match cleaned(&captured.head) {
             ShownOutput::Text(text) => excerpt(&text, limit),
@@ -183,7 +183,7 @@ async fn kept(capture: &OutputCapture, size: &str, preview: &str) -> OutputBody 
         }
         (_, _, trouble) => {
             let why = trouble.unwrap_or_else(|| "the session is ending".to_owned());
-            (format!("It could not be kept: {why}."), None)
+            (format!("It could not be saved: {why}."), None)
         }
     };
     let text = match preview {
@@ -260,8 +260,8 @@ pub(crate) fn cleaned(bytes: &[u8]) -> ShownOutput {
 pub(crate) fn plain(bytes: &[u8]) -> String {
     match cleaned(whole_characters(bytes)) {
         ShownOutput::Text(text) => text,
-        ShownOutput::Image { mime, bytes } => format!("(a picture, {mime}, {} bytes)", bytes.len()),
-        ShownOutput::Binary(bytes) => format!("({}, and it is no text)", counted(bytes, "byte")),
+        ShownOutput::Image { mime, bytes } => format!("(an image, {mime}, {} bytes)", bytes.len()),
+        ShownOutput::Binary(bytes) => format!("({}, not text)", counted(bytes, "byte")),
     }
 }
 

@@ -13,9 +13,9 @@ pub(crate) enum CwdChange {
     Back(PathBuf),
 }
 
-/// Returns how a command that ended in `left_in` changes the session's directory `cwd`.
-/// `directories` are the session's directories; `fixed` keeps the session in the first one. Follows
-/// links.
+/// Returns how a command that ended in the directory `left_in` changes the session's directory
+/// `cwd`. `directories` are the session's directories. If `fixed` is set, the session always
+/// returns to the first one. Follows links.
 pub(crate) fn after(
     left_in: Option<&Path>,
     cwd: &Path,
@@ -37,8 +37,8 @@ pub(crate) fn after(
     let inside = directories.iter().find_map(|directory| {
         let real = directory.canonicalize().ok()?;
         let below = left_in.strip_prefix(&real).ok()?;
-        // Use the path by which the user knows the directory. Joining an empty path would add a
-        // slash.
+        // Use the path that the user gave for the directory, not its real path. Joining an empty
+        // path would add a slash.
         Some(match below.as_os_str().is_empty() {
             true => directory.clone(),
             false => directory.join(below),

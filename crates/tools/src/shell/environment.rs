@@ -118,7 +118,7 @@ const PASS: &[&str] = &[
 
 const PASS_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// They speak for the user's own proxy, which ours takes the place of.
+/// Variables that configure the user's own proxy. haft replaces them with its own proxy.
 pub(super) const PROXIES: &[&str] = &[
     "all_proxy",
     "ftp_proxy",
@@ -159,7 +159,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     // Bash sets these itself in an empty environment; other programs do not.
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("TERM", "dumb"),
-    // No user can turn pages.
+    // No user can scroll in a pager.
     ("GIT_PAGER", "cat"),
     ("MANPAGER", "cat"),
     ("PAGER", "cat"),

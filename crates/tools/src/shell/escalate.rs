@@ -1,5 +1,5 @@
-//! Asks the user to allow what the sandbox refused to a command. If the user agrees, the command
-//! runs again with exactly that allowed.
+//! Asks the user to allow the accesses that the sandbox refused to a command. If the user agrees,
+//! the command runs again with exactly these accesses allowed.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::paths::escaped;
 
-/// The outcome of the question.
+/// The outcome of asking the user.
 pub(crate) enum EscalationOutcome {
     /// Run the command again with this confinement.
     Retry(Box<Confinement>),
@@ -30,8 +30,8 @@ pub(crate) enum EscalationOutcome {
     Declined(String),
 }
 
-/// Returns what the sandbox refused to a command, based on control files, on other writes that its
-/// guard saw, and on its output.
+/// Returns the accesses that the sandbox refused to a command. They come from three sources:
+/// control files (`files`) and other writes (`writes`) that its guard saw, and its output.
 pub(crate) fn find_refusals(
     output: &str,
     code: i32,
@@ -102,7 +102,7 @@ pub(crate) fn is_forbidden(confinement: &Confinement, path: &Path) -> bool {
     is_file && !is_writable(confinement, path) && user_may(path)
 }
 
-/// Returns whether the path is in the list that is protected even if its directory is writable.
+/// Returns whether the path is protected even if its directory is writable.
 pub(crate) fn is_protected(confinement: &Confinement, path: &Path) -> bool {
     let mut protected = confinement.protected.iter();
     protected.any(|kept| path.starts_with(kept))
@@ -113,8 +113,8 @@ pub(crate) fn note(files: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = files.iter().map(|path| escaped(path.as_os_str())).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "The sandbox kept it from making or changing what decides what other programs run: {}. \
-             Use Write or Edit for it, so that the user can be asked.",
+            "The sandbox refused changes to files that decide what other programs run: {}. Use Write \
+             or Edit for them, so that the user can be asked.",
             names.join(", ")
         )
     })
@@ -128,22 +128,22 @@ pub(crate) async fn ask(
     cx: &CallContext,
     call: NamedCall,
 ) -> EscalationOutcome {
-    let told: Vec<String> = refused.iter().map(words).collect();
-    let told = told.join("; ");
+    let accesses: Vec<String> = refused.iter().map(words).collect();
+    let accesses = accesses.join("; ");
     let closed = why_closed(refused, confinement);
     let Some(grants) = grants(refused) else {
-        return EscalationOutcome::Declined(format!("The sandbox kept it from: {told}.{closed}"));
+        return EscalationOutcome::Declined(format!("The sandbox refused: {accesses}.{closed}"));
     };
-    let allowing: Vec<String> = grants.iter().map(EscalationGrant::words).collect();
-    let allowing = allowing.join(", ");
+    let grant_names: Vec<String> = grants.iter().map(EscalationGrant::words).collect();
+    let grant_names = grant_names.join(", ");
     let question = ApprovalRequest {
         kind: ApprovalKind::Permission,
         call: cx.call,
         tool: "Bash".to_owned(),
         card: call.card,
         reason: format!(
-            "the sandbox kept it from: {told}. It has run, and would be run again with {allowing} \
-             allowed{}",
+            "the sandbox refused: {accesses}. The command has run, and would run again with \
+             {grant_names} allowed{}",
             for_all(&grants, confinement.profile)
         ),
         rules: Vec::new(),
@@ -164,28 +164,29 @@ pub(crate) async fn ask(
         | ApprovalAnswer::Updated { input: None, .. } => {
             EscalationOutcome::Retry(Box::new(with_grants(confinement, &grants, gate)))
         }
-        // The command has run, so a different command is no answer to this question.
+        // The command has already run, so this question cannot be answered with a different
+        // command.
         ApprovalAnswer::InputEdited { .. } | ApprovalAnswer::Updated { .. } => {
             EscalationOutcome::Declined(format!(
-                "The sandbox kept it from: {told}. The user wants another call in its place, which can \
-             only be made by calling again."
+                "The sandbox refused: {accesses}. The user requests a different call instead: make it \
+                 as a new call."
             ))
         }
         ApprovalAnswer::Deny { reason } => {
-            let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
+            let reason = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
             EscalationOutcome::Declined(format!(
-                "The sandbox kept it from: {told}. The user did not allow it.{said}{closed}"
+                "The sandbox refused: {accesses}. The user did not allow it.{reason}{closed}"
             ))
         }
         ApprovalAnswer::Unavailable => EscalationOutcome::Declined(format!(
-            "The sandbox kept it from: {told}. No one can be asked. What would allow it: {}{closed}",
+            "The sandbox refused: {accesses}. No user can be asked. What would allow it: {}{closed}",
             remedy(&grants, confinement.profile)
         )),
     }
 }
 
-/// Explains why the home directories are closed for a line, and how to write the line so that they
-/// are not. Returns an empty string if no read was refused.
+/// Returns an explanation why the home directories are closed to a line, and how to write the line
+/// so that they are not. The text is empty if no read was refused.
 fn why_closed(refused: &[SandboxRefusal], confinement: &Confinement) -> String {
     let reads =
         |one: &SandboxRefusal| matches!(one, SandboxRefusal::Read(_) | SandboxRefusal::Homes);
@@ -242,10 +243,10 @@ fn words(refused: &SandboxRefusal) -> String {
             format!("changing {}", escaped(path.as_os_str()))
         }
         SandboxRefusal::Read(path) => format!("reading {}", escaped(path.as_os_str())),
-        SandboxRefusal::Homes => "reading something in a home directory".to_owned(),
-        SandboxRefusal::Network(Some(host)) => format!("talking to {host}"),
+        SandboxRefusal::Homes => "reading a path in a home directory".to_owned(),
+        SandboxRefusal::Network(Some(host)) => format!("connecting to {host}"),
         SandboxRefusal::Network(None) => "using the network".to_owned(),
-        SandboxRefusal::Other(line) => format!("something it reported as \"{line}\""),
+        SandboxRefusal::Other(line) => format!("an access that it reported as \"{line}\""),
     }
 }
 
@@ -284,8 +285,8 @@ fn whole(path: &Path) -> PathBuf {
     worktree.unwrap_or(path).to_path_buf()
 }
 
-/// Returns the path itself or its closest existing ancestor, with symlinks resolved. Never returns
-/// the root.
+/// Returns the path, or its closest existing ancestor, with symlinks resolved. Never returns the
+/// root.
 fn existing(path: &Path) -> Option<PathBuf> {
     let found = path
         .ancestors()
@@ -314,7 +315,7 @@ fn with_grants(
             EscalationGrant::Read(_) | EscalationGrant::Host(_) | EscalationGrant::Network => None,
         })
         .collect();
-    // A grant to create files in a directory does not include control files.
+    // A grant for a directory does not include the control files in it.
     let meant = grants.iter().filter_map(|grant| match grant {
         EscalationGrant::Control(path) => Some(path),
         EscalationGrant::Path(path) => {
@@ -348,7 +349,7 @@ fn with_grants(
     wider
 }
 
-/// Adds the paths that may now be read.
+/// Opens the paths that the grants allow to read.
 fn open(wider: &mut Confinement, grants: &[EscalationGrant]) {
     let read = grants.iter().filter_map(|grant| match grant {
         EscalationGrant::Read(path) => Some(path.clone()),
@@ -387,8 +388,8 @@ fn unreadable(confinement: &Confinement, path: &Path) -> Option<PathBuf> {
     (kept && access(&real, Access::READ_OK).is_ok()).then_some(real)
 }
 
-/// Removes the granted paths from a protected one. Returns the remaining parts: all siblings along
-/// the way to the granted paths.
+/// Splits a protected path so that the granted paths in it are no longer protected. Returns the
+/// parts that stay protected: all siblings on the way to the granted paths.
 fn but_for(kept: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
     if granted.iter().any(|path| kept.starts_with(path)) {
         return Vec::new();
@@ -432,7 +433,7 @@ fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
     let reads = |grant: &EscalationGrant| matches!(grant, EscalationGrant::Read(_));
     if profile == ConfinementProfile::ReadOnly && !grants.iter().any(reads) {
         // The command was classified as read-only, and no setting changes that.
-        return "someone to ask.".to_owned();
+        return "a user who can be asked.".to_owned();
     }
     // No setting should open the paths of the kernel, of devices or of services.
     let systems_own = ["/dev", "/proc", "/run", "/sys"];
@@ -443,7 +444,7 @@ fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
         EscalationGrant::Control(_) | EscalationGrant::Host(_) | EscalationGrant::Network => false,
     };
     if grants.iter().any(is_systems_own) {
-        return "someone to ask.".to_owned();
+        return "a user who can be asked.".to_owned();
     }
     let settings: Vec<String> = grants
         .iter()
@@ -466,7 +467,7 @@ fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
             EscalationGrant::Network => "a network that is not confined".to_owned(),
         })
         .collect();
-    format!("{}, or someone to ask.", settings.join(", "))
+    format!("{}, or a user who can be asked.", settings.join(", "))
 }
 
 #[cfg(test)]
@@ -514,7 +515,7 @@ mod tests {
             )
         };
         for path in ["/proc/self/mem", "/dev/sda", "/sys/kernel", "/run/x.sock"] {
-            assert_eq!(remedy(path), "someone to ask.");
+            assert_eq!(remedy(path), "a user who can be asked.");
         }
         assert!(remedy("/srv/x").starts_with("\"/srv/x\" in `sandbox"));
     }

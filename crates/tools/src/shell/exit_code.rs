@@ -36,8 +36,8 @@ const PASSING_ON: &[&str] = &[
 /// The maximum nesting of scripts inside scripts, and of wrappers around wrappers.
 const DEEPEST: usize = 8;
 
-/// Returns the meaning of the exit code of a line. The last command decides, because the code is
-/// its own.
+/// Returns the meaning of the exit code of a line. It depends on the last command, which set the
+/// code.
 pub(crate) fn exit_meaning(line: &str, analysis: &Analysis, code: i32) -> ExitMeaning {
     if code == 0 {
         return ExitMeaning {
@@ -69,7 +69,7 @@ fn answer(last: &LastCommand) -> Option<&'static str> {
         (ExitQuestion::Difference, true) => "Files are the same (the command is negated)",
         (ExitQuestion::Condition, _) => "Condition is false",
         (ExitQuestion::Walk, false) => "Some directories could not be read",
-        // All directories were read, and yet the code is 1: no sensible command does this.
+        // `! find` exits with 1 if all directories were read. No sensible command does this.
         (ExitQuestion::Walk, true) => return None,
     })
 }
@@ -164,7 +164,7 @@ fn last_command(script: &Script) -> Option<(&Command, bool)> {
     Some((command, negated ^ pipeline.negated))
 }
 
-/// Returns the command itself, without wrappers.
+/// Returns the command without its wrappers, such as `sudo` and `timeout`.
 fn inner(argv: &[Arg], depth: usize) -> Option<LastCommand> {
     let name = argv.first()?.text()?;
     let name = name.rsplit('/').next().unwrap_or(name);

@@ -1,5 +1,5 @@
-//! The hosts that commands may contact through the proxy. The rules decide; if no rule applies, the
-//! user decides, once per host and session.
+//! Decides which hosts commands may contact through the proxy. The rules decide first. If no rule
+//! applies, the user is asked once per host and session.
 
 use std::{
     fmt,
@@ -20,7 +20,7 @@ pub(crate) struct HostGate {
 }
 
 impl HostGate {
-    /// Uses the rules of this call from now on, and asks questions on its behalf.
+    /// Applies the network rules of this call from now on, and asks questions on its behalf.
     pub(crate) fn open_for(&self, cx: &CallContext, reachable: &NetworkAccess, named: &NamedCall) {
         if let NetworkAccess::ByRule(rules) = reachable {
             *self.rules() = Some(rules.clone());
@@ -60,13 +60,13 @@ impl HostGate {
             None => format!("{}, port {}", request.host, request.port),
         };
         let reason = format!(
-            "it wants to talk to {what}, and no rule says whether it may. A yes holds for {about} and this session"
+            "it requests a connection to {what}, and no rule allows or denies it. Your answer applies to {about} for this session"
         );
         match self.questions.ask("Bash", about, reason).await {
             Some(true) => allow(request, "The user allows it."),
             Some(false) => refuse("The user does not allow it.".to_owned()),
             None => refuse(format!(
-                "No rule allows {about}, and no one can be asked. To allow it, add \"{}\" to \
+                "No rule allows {about}, and no user can be asked. To allow it, add \"{}\" to \
                  `sandbox.network.allowedDomains`.",
                 request.host
             )),

@@ -16,7 +16,7 @@ use haft_sandbox::network::{GateVerdict, Host};
 #[derive(Default)]
 pub(crate) struct HostApprovals {
     state: Mutex<QuestionState>,
-    /// Ensures that only one question is open: the answer to the first may settle the second.
+    /// Ensures that only one question is open, because its answer may also decide the next one.
     asking: tokio::sync::Mutex<()>,
 }
 
@@ -33,7 +33,7 @@ struct HostAsker {
     named: NamedCall,
 }
 
-/// The call that a question is about, for display to the user and for programs that answer.
+/// The call that a question is about: as a card for the user, and as JSON for an approval program.
 #[derive(Clone)]
 pub(crate) struct NamedCall {
     pub(crate) card: Card,
@@ -50,7 +50,7 @@ impl HostApprovals {
         });
     }
 
-    /// Asks no more questions, because no call is running.
+    /// Stops asking questions, because no call is running.
     #[cfg(feature = "browser")]
     pub(crate) fn close(&self) {
         self.state().asker = None;
@@ -105,7 +105,7 @@ impl HostApprovals {
     }
 }
 
-/// Returns the host as rules expect it: without brackets.
+/// Returns the host in the format of rules: without brackets.
 pub(crate) fn bare(host: &Host) -> String {
     match host.address() {
         Some(address) => address.to_string(),

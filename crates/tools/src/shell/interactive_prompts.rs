@@ -1,7 +1,7 @@
 //! Detection of commands that wait for input.
 //!
-//! The input of commands is empty, so such a command waits in vain or has already given up. The end
-//! of its output shows this, and haft can suggest an alternative.
+//! The input of commands is empty, so a command that asks for input waits in vain or has already
+//! given up. haft detects this from the end of its output and suggests an alternative.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ pub(crate) fn input_hint(tail: &str) -> Option<String> {
     });
     if let Some(question) = question {
         return Some(format!(
-            "It seems to wait for input: \"{}\". No one can type here. {}",
+            "It seems to wait for input: \"{}\". No user can type here. {}",
             clipped(last.trim()),
             question.advice
         ));
@@ -31,7 +31,7 @@ pub(crate) fn input_hint(tail: &str) -> Option<String> {
         let found = SIGNS.iter().find(|sign| sign.words.is_match(line));
         if let Some(sign) = found {
             return Some(format!(
-                "It wanted input: \"{}\". No one can type here. {}",
+                "It asked for input: \"{}\". No user can type here. {}",
                 clipped(line.trim()),
                 sign.advice
             ));
@@ -84,7 +84,7 @@ fn compiled(rows: &[Row]) -> Vec<PromptPattern> {
 
 const PASSWORD: &str =
     "Give it by an option, a file or a variable that the program knows, or ask the user to run it.";
-const SUDO: &str = "Use `sudo -n` to fail at once instead, or ask the user to run it.";
+const SUDO: &str = "Use `sudo -n` to fail immediately instead, or ask the user to run it.";
 const HOST_KEY: &str = "Ask the user whether the host is the right one; then add its key to \
                         known_hosts, or use `-o StrictHostKeyChecking=accept-new`.";
 const ACCOUNT: &str = "Ask the user to sign in, or use an address that needs no password.";

@@ -24,7 +24,8 @@ use super::capture::{CaptureEnd, OutputCapture};
 /// The maximum output of a command, in bytes. A command that prints more is killed.
 const OUTPUT_LIMIT: u64 = 5_000_000_000;
 
-/// The time for which output is still read if a leftover process keeps the pipe open.
+/// The time for which output is still read if a process that the command left running keeps the
+/// pipe open.
 const STRAYS: Duration = Duration::from_millis(100);
 /// The time for the rest of an output to arrive after all writers have ended.
 const REST: Duration = Duration::from_secs(5);
@@ -35,7 +36,8 @@ const REST: Duration = Duration::from_secs(5);
 pub(crate) struct CommandJob {
     /// The command's output.
     pub(crate) capture: OutputCapture,
-    /// The command cannot create control files, so there is no need to search for them.
+    /// The command cannot create control files (files that decide what other programs run), so haft
+    /// need not search for them.
     pub(crate) makes_none: bool,
     /// Other processes are hidden from the command.
     pub(crate) sees_only_its_own: bool,
@@ -48,8 +50,8 @@ pub(crate) struct CommandJob {
     flooded: Arc<AtomicBool>,
 }
 
-/// Like [`CommandJob::exited`], but without a reference to the job, because the command ends when its job
-/// is dropped.
+/// Waits until a command has exited. Unlike the method of [`CommandJob`], this does not keep the
+/// job alive: a command ends when its job is dropped.
 pub(crate) async fn exited(stages: watch::Receiver<JobStage>) -> CommandEnd {
     reached(stages, |stage| !matches!(stage, JobStage::Running)).await
 }
@@ -73,7 +75,7 @@ pub(crate) enum JobStage {
     Running,
     /// The command has exited; processes that it started may still run.
     Exited(CommandEnd),
-    /// All of its processes have ended, and all its output has arrived.
+    /// All processes of the command have ended, and all its output has arrived.
     Gone(CommandEnd),
 }
 
@@ -159,8 +161,8 @@ impl CommandJob {
         self.stage.borrow().clone()
     }
 
-    /// After the command has exited, waits for the rest of its output. Waits only briefly for
-    /// leftover processes that keep the pipe open.
+    /// Waits for the rest of the output after the command has exited. Waits only briefly if
+    /// processes that it left running keep the pipe open.
     pub(crate) async fn drain_output(&self) {
         let left = match self.stage() {
             JobStage::Exited(ended) => ended.left > 0,
@@ -183,7 +185,7 @@ impl CommandJob {
         let _ = timeout(longest, self.gone()).await;
     }
 
-    /// Kills the command and everything it started. The first cause is kept.
+    /// Kills the command and everything it started. Later calls do not change the recorded cause.
     pub(crate) fn kill(&self, cause: KillCause, grace: Duration) {
         self.cause
             .lock()
@@ -214,6 +216,7 @@ impl CommandJob {
     }
 }
 
+/// The task that runs a command: it reads the output, carries out orders and publishes the stage.
 struct Driver {
     /// Keeps the sandbox alive: a sandbox that is dropped ends everything it started.
     _sandbox: Sandbox,

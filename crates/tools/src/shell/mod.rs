@@ -10,11 +10,12 @@
 //! - `service`: state shared by the commands of a session; `program`: the program that confines
 //!   them; `tasks`: background tasks
 //! - `environment`, `snapshot`, `profile`, `limits`, `tool_caches`: the inputs of a command
-//! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: the report about a command
-//! - `refused_writes`, `refusal`, `escalate`, `gate`, `host_questions`: what the sandbox refused,
-//!   and questions to the user about it
-//! - `changes`: file changes, so that they can be undone; `read_tracking`: files that the command
-//!   showed
+//! - `command_output`, `text`, `output_mask`, `exit_code`, `interactive_prompts`, `cwd`, `ports`,
+//!   `session_ports`: the result of a command
+//! - `refused_writes`, `sandbox_refusals`, `escalate`, `gate`, `host_questions`: accesses that the
+//!   sandbox refused, and questions to the user about them
+//! - `change_tracking`: file changes, so that they can be undone; `read_tracking`: files that the
+//!   command showed
 
 mod bash;
 mod capture;

@@ -1,4 +1,5 @@
-//! The values of secret variables are masked in the output of commands, however it is split.
+//! Masks the values of secret variables in the output of commands, even if a value is split between
+//! chunks.
 
 use std::{collections::BTreeSet, env, fs, ops::Range};
 
@@ -7,8 +8,8 @@ use memchr::memmem::Finder;
 
 use super::environment::PROXIES;
 
-/// The minimum length of a value that is masked at any position. A shorter value is masked only after its
-/// name, because it may be a part of other text.
+/// The minimum length of a value that is masked at any position. A shorter value may be part of
+/// other text, so it is masked only after its name.
 const MIN_LENGTH: usize = 8;
 
 /// The maximum size of a file with variables that is read.
@@ -80,7 +81,7 @@ impl OutputMask {
         })
     }
 
-    /// Returns what can be shown after these bytes of the stream.
+    /// Adds bytes of the stream. Returns the masked bytes that can be shown now.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.pending.extend_from_slice(bytes);
         self.replace();
@@ -107,7 +108,8 @@ impl OutputMask {
         }
     }
 
-    /// The length of the longest end of the stream that a secret may begin with.
+    /// Returns the length of the longest suffix of the stream that may be the beginning of a
+    /// secret.
     fn unfinished(&self) -> usize {
         let longest = self.patterns.iter().map(|pattern| {
             let needle = pattern.finder.needle();

@@ -49,8 +49,8 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
     }
 }
 
-/// Like [`of`], but for a program that communicates with us through files: a read-only profile
-/// would give it a private copy of them.
+/// Returns the sandbox profile of a program that exchanges files with haft. It is never read-only,
+/// because a read-only profile would give the program a private copy of these files.
 pub(crate) fn shared(confinement: &Confinement) -> SandboxProfile {
     match of(confinement) {
         SandboxProfile::ReadOnly(ReadOnlyProfile { hidden, closed }) => {

@@ -1,4 +1,4 @@
-//! The program that confines commands.
+//! [`ShellProgram`]: the program that confines commands.
 
 use std::{fmt, path::PathBuf};
 
@@ -9,7 +9,9 @@ use haft_contract::OnWeakSandbox;
 #[derive(Clone)]
 pub struct ShellProgram {
     pub(super) path: PathBuf,
+    /// Whether commands get the definitions of the user's own shell.
     pub(super) users_shell: bool,
+    /// Called once per session if commands are not fully confined.
     pub(super) on_weak: Option<OnWeakSandbox>,
 }
 
@@ -32,11 +34,10 @@ impl ShellProgram {
         }
     }
 
-    /// Sets a callback that is called once per session if commands are less confined than they
-    /// should be.
+    /// Sets a callback that is called once per session if commands are not fully confined.
     #[must_use]
-    pub fn on_weak_sandbox(mut self, learns: OnWeakSandbox) -> Self {
-        self.on_weak = Some(learns);
+    pub fn on_weak_sandbox(mut self, callback: OnWeakSandbox) -> Self {
+        self.on_weak = Some(callback);
         self
     }
 

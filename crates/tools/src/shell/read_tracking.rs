@@ -1,5 +1,5 @@
-//! Read tracking for commands: a command that only shows one file is recorded as a read of it, so
-//! that an Edit may follow.
+//! Read tracking for commands. A command that only shows one file is recorded as a read of that
+//! file, so that Edit accepts it afterwards.
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! Writes that a command's guard saw refused. They are reported regardless of the command's output,
-//! even if the command succeeded.
+//! The refused writes of a command, as its guard saw them. They are reported regardless of the
+//! command's output, even if the command succeeded.
 
 use std::path::{Path, PathBuf};
 
@@ -76,13 +76,13 @@ fn is_incidental(path: &Path) -> bool {
             .any(|part| FOLDERS.iter().any(|folder| part == *folder))
 }
 
-/// Returns the note about writes that were refused to a command that runs where no user is asked.
+/// Returns the note about refused writes, for a background command: no user is asked about it.
 pub(crate) fn note(paths: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = paths.iter().map(|path| escaped(path.as_os_str())).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "The sandbox kept it from changing: {}. `sandbox.filesystem.allowWrite` in the settings \
-             would allow it.",
+            "The sandbox refused changes of: {}. `sandbox.filesystem.allowWrite` in the settings would \
+             allow them.",
             names.join(", ")
         )
     })

@@ -1,5 +1,5 @@
-//! The paths and hosts that the sandbox denied to a command, found in the command's output. haft
-//! can then ask the user about each path or host, and explain the failure.
+//! Finds the paths and hosts that the sandbox refused to a command in the command's output. haft
+//! can then ask the user about them and explain the failure.
 //!
 //! The messages are those of the C library and of common programs, in English; the environment of
 //! commands selects that language.
@@ -33,8 +33,8 @@ pub(crate) enum SandboxRefusal {
 pub(crate) struct RefusalContext<'a> {
     /// The command's directory, to which relative paths refer.
     pub(crate) cwd: &'a Path,
-    /// Returns whether the sandbox denies this path although the user may access it. Otherwise the
-    /// denial does not come from the sandbox.
+    /// Returns whether the sandbox refuses this path although the user may access it. Otherwise the
+    /// failure has another cause.
     pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
     /// Returns the real path, if the sandbox hides it from reading although the user may read it.
     pub(crate) unreadable: &'a dyn Fn(&Path) -> Option<PathBuf>,

@@ -1,4 +1,15 @@
-//! The shared state of a session's commands: the sandboxes they run in, and the background tasks.
+//! [`ShellService`]: the state that the commands of one session share.
+//!
+//! A call of `Bash` uses the service in these steps:
+//!
+//! 1. [`ShellService::detach_request`] registers the call. From then on, [`ShellService::background`]
+//!    can move its command to the background, so that the call returns.
+//! 2. [`ShellService::start`] starts the command in a sandbox. The result is a [`CommandJob`], for
+//!    which the call waits. [`ShellService::sandbox`] caches sandboxes, so that later commands with
+//!    the same settings use the same one.
+//! 3. If the command moves to the background, the call adds it to [`ShellTasks`].
+//!
+//! [`ShellService::close`] ends everything that commands of the session left running.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -39,50 +50,60 @@ use super::{
 
 use crate::blocking::blocking;
 
-/// The commands of one session. When the session ends, everything they started ends too.
+/// The shared state of the commands of one session. When the session ends, everything that the
+/// commands started ends too.
 #[derive(Debug)]
 pub struct ShellService {
+    /// The program that confines commands. Without it, no command can run.
     program: Option<ShellProgram>,
-    /// The session's folder.
+    /// The session's folder, which stores command outputs.
     folder: PathBuf,
-    /// The folder for temporary files, once it is needed. `None` if no short path is available.
+    /// The folder for temporary files of commands, created on first use. `None` if creating it
+    /// failed.
     scratch: OnceLock<Option<ScratchLease>>,
+    /// The cached sandboxes, the newest first.
     standing: tokio::sync::Mutex<Vec<SandboxEntry>>,
+    /// The background tasks.
     tasks: Arc<ShellTasks>,
-    /// The calls that wait for a command, and a way to stop each from waiting.
+    /// The calls that are waiting for a command.
     waiting: Mutex<HashMap<CallId, DetachableCall>>,
+    /// Decides which hosts commands may contact.
     gate: Arc<HostGate>,
-    /// The definitions of the user's own shell, if they are enabled and could be read.
+    /// The definitions of the user's own shell, read on first use. `None` if they are disabled or
+    /// could not be read.
     taken: OnceCell<Option<UserShellSnapshot>>,
-    /// The stored outputs with their sizes, the oldest first.
+    /// The files of stored outputs with their sizes, the oldest first.
     outputs: Mutex<VecDeque<(PathBuf, u64)>>,
     /// The interpreters of the REPL tool.
     interpreters: Interpreters,
-    /// The notice that undo does not cover commands here was sent.
+    /// Whether the notice that undo does not cover commands was sent.
     told_uncovered: AtomicBool,
-    /// The notice that commands are less confined than they should be was sent.
+    /// Whether the notice that commands are not fully confined was sent.
     told_weak: AtomicBool,
-    /// The last check found that commands are confined as they should be.
+    /// Whether the sandbox that was started or probed last fully confines commands.
     is_strong: AtomicBool,
-    /// The caches of tools that haft created for commands.
+    /// The cache directories of tools that haft created for commands.
     caches: CreatedCaches,
 }
 
-/// A file with the user's functions and aliases, and their PATH.
+/// The functions, aliases and PATH of the user's own shell.
 #[derive(Debug, Clone)]
 struct UserShellSnapshot {
+    /// A script with the functions and aliases. Every command's shell sources it first.
     file: PathBuf,
+    /// The value of PATH.
     path: String,
 }
 
-/// The maximum size of stored command outputs, in bytes. Outputs of tasks are not included.
+/// The maximum total size of stored command outputs, in bytes. The outputs of background tasks are
+/// not included.
 const MOST_OUTPUT: u64 = 1 << 30;
-/// The time limit for the user's rc file.
+/// The timeout for the user's rc file.
 const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
 /// The maximum number of cached sandboxes.
 const MOST_STANDING: usize = 6;
 
-/// A sandbox, and the settings of its commands.
+/// A cached sandbox and the settings for which it was created.
 struct SandboxEntry {
     sandbox: Sandbox,
     settings: ShellSettings,
@@ -90,47 +111,56 @@ struct SandboxEntry {
 
 impl fmt::Debug for SandboxEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Standing")
+        f.write_str("CachedSandbox")
     }
 }
 
-/// The settings for the environment of commands.
+/// The settings for the environment variables of commands. Commands with different settings run in
+/// different sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ShellSettings {
+    /// The variables to set. An empty value removes an inherited variable.
     env: Arc<BTreeMap<String, String>>,
+    /// The names of variables that commands must never get.
     withheld: Arc<[String]>,
 }
 
 impl ShellSettings {
-    /// Returns the whole environment of a command.
+    /// Returns the complete environment of a command. `user_path` is the PATH of the user's own
+    /// shell, if known.
     fn environment(
         &self,
         profile: &SandboxProfile,
-        path: Option<&str>,
+        user_path: Option<&str>,
     ) -> Vec<(OsString, OsString)> {
-        let taken_away = |name: &OsStr| {
+        let is_removed = |name: &OsStr| {
             let name = name.to_string_lossy();
             self.env.get(&*name).is_some_and(String::is_empty)
-                || self.withheld.iter().any(|held| *held == name)
+                || self.withheld.iter().any(|withheld| *withheld == name)
         };
-        let own: Vec<_> = env::vars_os()
-            .filter(|(name, _)| !taken_away(name))
+        let inherited: Vec<_> = env::vars_os()
+            .filter(|(name, _)| !is_removed(name))
             .collect();
         let mut settings = BTreeMap::clone(&self.env);
         settings.retain(|name, value| !value.is_empty() && !self.withheld.contains(name));
-        let proxied = matches!(profile, SandboxProfile::Workspace(workspace) if workspace.network == SandboxNetwork::Proxy);
-        let child = environment::child(&environment::EnvironmentSource {
-            own: &own,
-            settings: &settings,
-            path,
+        let uses_proxy = matches!(
             profile,
-            proxy: proxied.then_some(PROXY_PORT),
+            SandboxProfile::Workspace(workspace) if workspace.network == SandboxNetwork::Proxy
+        );
+        let environment = environment::child(&environment::EnvironmentSource {
+            own: &inherited,
+            settings: &settings,
+            path: user_path,
+            profile,
+            proxy: uses_proxy.then_some(PROXY_PORT),
         });
-        child.into_iter().collect()
+        environment.into_iter().collect()
     }
 }
 
 impl ShellService {
+    /// Creates the service. `folder` is the session's folder; `notices` receives the events of
+    /// background tasks.
     pub(crate) fn new(
         program: Option<&ShellProgram>,
         folder: &Path,
@@ -159,44 +189,43 @@ impl ShellService {
         &self.tasks
     }
 
-    /// Moves the command of a waiting call to the background, so that the call can return. Returns
-    /// `false` if the call is not waiting for a command.
+    /// Moves the command for which a call is waiting to the background, so that the call returns.
+    /// Returns `false` if the call is not waiting for a command.
     pub fn background(&self, call: CallId) -> bool {
-        let waiting = self.waiting();
-        waiting
+        let calls = self.waiting();
+        calls
             .get(&call)
-            .map(|one| one.told.notify_one())
+            .map(|waiting| waiting.told.notify_one())
             .is_some()
     }
 
-    /// Like [`ShellService::background`], but for the call with this id of the provider, or for all calls.
-    /// Returns the number of calls.
+    /// Like [`ShellService::background`], but for the call with this tool use id, or for all
+    /// waiting calls if there is no id. Returns the number of calls.
     pub fn background_named(&self, tool_use_id: Option<&str>) -> usize {
-        let waiting = self.waiting();
-        let meant = waiting
+        let calls = self.waiting();
+        let selected = calls
             .values()
-            .filter(|one| tool_use_id.is_none_or(|id| *one.tool_use_id == *id));
-        meant.map(|one| one.told.notify_one()).count()
+            .filter(|waiting| tool_use_id.is_none_or(|id| *waiting.tool_use_id == *id));
+        selected.map(|waiting| waiting.told.notify_one()).count()
     }
 
-    /// Ends everything that commands of this session left running.
+    /// Ends all background tasks, interpreters and sandboxes, and all processes in them.
     pub async fn close(&self) {
         self.tasks.stop_all().await;
         self.interpreters.close().await;
-        let standing = std::mem::take(&mut *self.standing.lock().await);
-        for one in standing {
-            one.sandbox.close().await;
+        let entries = std::mem::take(&mut *self.standing.lock().await);
+        for entry in entries {
+            entry.sandbox.close().await;
         }
         self.remove_unused_caches();
     }
 
-    /// Removes the caches of tools that haft created for commands of this session and that no tool
-    /// has used.
+    /// Removes the cache directories that haft created in this session and that are still empty.
     pub fn remove_unused_caches(&self) {
         self.caches.remove_empty();
     }
 
-    /// Returns the caches of tools that haft created for commands.
+    /// Returns the cache directories of tools that haft created for commands.
     pub(crate) fn caches(&self) -> &CreatedCaches {
         &self.caches
     }
@@ -211,17 +240,23 @@ impl ShellService {
         &self.gate
     }
 
-    /// Returns the connections that the proxy refused in this session, as sentences.
+    /// Returns the connections that the proxies of all sandboxes refused in this session, each as
+    /// text: host, port and reason.
     pub(crate) async fn refused_hosts(&self) -> Vec<String> {
-        let mut refused = Vec::new();
-        for one in &*self.standing.lock().await {
-            let log = one.sandbox.network_log().await;
-            let no = log.into_iter().filter(|entry| !entry.allowed);
-            refused.extend(
-                no.map(|entry| format!("{}, port {}: {}", entry.host, entry.port, entry.because)),
-            );
+        let mut lines = Vec::new();
+        for entry in &*self.standing.lock().await {
+            let connections = entry.sandbox.network_log().await;
+            let refused = connections
+                .into_iter()
+                .filter(|connection| !connection.allowed);
+            lines.extend(refused.map(|connection| {
+                format!(
+                    "{}, port {}: {}",
+                    connection.host, connection.port, connection.because
+                )
+            }));
         }
-        refused
+        lines
     }
 
     /// Returns the session's folder.
@@ -229,119 +264,126 @@ impl ShellService {
         &self.folder
     }
 
-    /// Returns the notice that undo does not cover a command, once per session.
-    pub(crate) fn undo_warning(&self, why: &str) -> Option<String> {
-        let told = self.told_uncovered.swap(true, Ordering::Relaxed);
-        (!told).then(|| {
+    /// Returns a notice that undo does not cover the changes of a command, for this reason. Returns
+    /// it only once per session.
+    pub(crate) fn undo_warning(&self, reason: &str) -> Option<String> {
+        let was_sent = self.told_uncovered.swap(true, Ordering::Relaxed);
+        (!was_sent).then(|| {
             format!(
-                "Undo does not cover all that commands change here: {why}. This is not said again."
+                "Undo does not cover all changes of commands here: {reason}. This notice is not \
+                 repeated."
             )
         })
     }
 
-    /// Records a stored output. Removes the oldest outputs if there are too many bytes.
+    /// Records a stored output file and its size. If all stored outputs together exceed
+    /// [`MOST_OUTPUT`], removes the oldest files.
     pub(crate) async fn remember(&self, path: PathBuf, bytes: u64) {
         let surplus = {
             let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
             outputs.push_back((path, bytes));
-            let mut all: u64 = outputs.iter().map(|(_, bytes)| bytes).sum();
+            let mut total: u64 = outputs.iter().map(|(_, bytes)| bytes).sum();
             let mut surplus = Vec::new();
-            while all > MOST_OUTPUT && outputs.len() > 1 {
+            while total > MOST_OUTPUT && outputs.len() > 1 {
                 let Some((path, bytes)) = outputs.pop_front() else {
                     break;
                 };
-                all -= bytes;
+                total -= bytes;
                 surplus.push(path);
             }
             surplus
         };
         if !surplus.is_empty() {
-            // A file that no longer exists needs no removal.
+            // Errors are ignored: the file may already have been removed.
             let remove = move || surplus.iter().for_each(|path| drop(fs::remove_file(path)));
             let _ = blocking(remove).await;
         }
     }
 
-    /// Returns the definitions of the user's own shell.
+    /// Returns the definitions of the user's own shell, if they are enabled. The first call runs
+    /// the user's rc file.
     async fn taken(&self) -> Option<&UserShellSnapshot> {
-        let taken = self.taken.get_or_init(|| async {
-            let users_shell = self
+        let user_shell = self.taken.get_or_init(|| async {
+            let is_enabled = self
                 .program
                 .as_ref()
                 .is_some_and(|program| program.users_shell);
-            let home = env::var_os("HOME").filter(|_| users_shell)?;
-            let mark = CallId::new().0.simple().to_string();
-            let taken = snapshot::take(Path::new(&home), None, &mark, SNAPSHOT_TIME).await;
-            let snapshot = taken.ok()?;
-            let file = self.folder.join(format!("shell_{mark}.sh"));
-            let (to, text) = (file.clone(), snapshot.text);
-            let written = blocking(move || capture::create(&to)?.write_all(text.as_bytes()));
+            let home = env::var_os("HOME").filter(|_| is_enabled)?;
+            let id = CallId::new().0.simple().to_string();
+            let snapshot = snapshot::take(Path::new(&home), None, &id, SNAPSHOT_TIME).await;
+            let snapshot = snapshot.ok()?;
+            let file = self.folder.join(format!("shell_{id}.sh"));
+            let (new_file, text) = (file.clone(), snapshot.text);
+            let written = blocking(move || capture::create(&new_file)?.write_all(text.as_bytes()));
             written.await.ok()?.ok()?;
             Some(UserShellSnapshot {
                 file,
                 path: snapshot.path,
             })
         });
-        taken.await.as_ref()
+        user_shell.await.as_ref()
     }
 
-    /// Returns the path for an output that is too long to be shown.
+    /// Returns the path of the file for a long output. `attempt` counts how often the call has run
+    /// its command again, from 0.
     pub(crate) fn output_path(&self, call: CallId, attempt: u32) -> PathBuf {
         let name = match attempt {
             0 => format!("bash_{call}.txt"),
-            again => format!("bash_{call}_{again}.txt"),
+            attempt => format!("bash_{call}_{attempt}.txt"),
         };
         self.folder.join("tool-results").join(name)
     }
 
-    /// Registers a waiting call. While the returned value exists, the call can be asked to stop
-    /// waiting.
+    /// Registers a call that waits for its command. While the returned value exists,
+    /// [`ShellService::background`] can move the command to the background.
     pub(crate) fn detach_request(&self, cx: &CallContext) -> DetachRequest<'_> {
-        let told = Arc::new(Notify::new());
-        let waits = DetachableCall {
+        let signal = Arc::new(Notify::new());
+        let waiting = DetachableCall {
             tool_use_id: Arc::clone(&cx.tool_use_id),
-            told: Arc::clone(&told),
+            told: Arc::clone(&signal),
         };
-        self.waiting().insert(cx.call, waits);
+        self.waiting().insert(cx.call, waiting);
         DetachRequest {
             shell: self,
             call: cx.call,
-            told,
+            told: signal,
         }
     }
 
-    /// Starts a command.
+    /// Starts a command in its sandbox. Its output goes to `capture`.
     pub(crate) async fn start(
         &self,
         confinement: &Confinement,
-        line: ShellCommand,
+        command: ShellCommand,
         capture: OutputCapture,
     ) -> Result<Arc<CommandJob>, ToolError> {
         let profile = &profile::of(confinement);
         let sandbox = self.sandbox(confinement).await?;
-        let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
+        let not_run =
+            |reason: String| ToolError::Failed(format!("The command was not run: {reason}"));
         let mechanism = sandbox.prepare(profile).await;
-        // Report before the command runs, so that the user is not informed too late.
+        // If the sandbox is weak, the user should know before the command runs.
         self.note(
             profile,
             mechanism.map_err(|error| not_run(error.to_string()))?,
         );
-        // The limit is also passed to the start, because the prepared mechanism may fail by then
-        // and a weaker one be used.
+        // The prepared mechanism may fail when the command starts, and the sandbox would then use a
+        // weaker one. So the limit is checked there, too.
         let weakest = weakest(confinement);
-        let running = match sandbox.start_no_weaker(profile, line, weakest).await {
-            Ok(running) => running,
+        let handle = match sandbox.start_no_weaker(profile, command, weakest).await {
+            Ok(handle) => handle,
             Err(SandboxError::TooWeak { found }) => {
                 self.note(profile, found);
                 return Err(not_run(too_weak(confinement, &sandbox).await));
             }
             Err(error) => return Err(not_run(error.to_string())),
         };
-        self.note(profile, running.mechanism());
-        Ok(Arc::new(CommandJob::new(sandbox, running, capture)))
+        self.note(profile, handle.mechanism());
+        Ok(Arc::new(CommandJob::new(sandbox, handle, capture)))
     }
 
-    /// Starts a long-running confined program, with the environment of commands.
+    /// Starts a long-running confined program, with the same environment as commands. Returns it
+    /// with its sandbox, which must exist as long as the program.
     pub(crate) async fn start_program(
         &self,
         confinement: &Confinement,
@@ -350,7 +392,8 @@ impl ShellService {
         let profile = &profile::of(confinement);
         let sandbox = self.sandbox(confinement).await?;
         program.env = sandbox.environment(profile);
-        let not_run = |why: String| ToolError::Failed(format!("It was not started: {why}"));
+        let not_started =
+            |reason: String| ToolError::Failed(format!("It was not started: {reason}"));
         let weakest = weakest(confinement);
         match sandbox.start_program(profile, program, weakest).await {
             Ok(process) => {
@@ -359,14 +402,14 @@ impl ShellService {
             }
             Err(SandboxError::TooWeak { found }) => {
                 self.note(profile, found);
-                Err(not_run(too_weak(confinement, &sandbox).await))
+                Err(not_started(too_weak(confinement, &sandbox).await))
             }
-            Err(error) => Err(not_run(error.to_string())),
+            Err(error) => Err(not_started(error.to_string())),
         }
     }
 
-    /// Returns a folder for the temporary files of a long-running confined program. The path is
-    /// short, like that of commands.
+    /// Returns a new path for the temporary files of a long-running confined program. The path is
+    /// short, like [`ShellService::scratch`].
     #[cfg(feature = "browser")]
     pub(crate) fn scratch_for(&self, program: &str) -> PathBuf {
         static STARTED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
@@ -378,8 +421,8 @@ impl ShellService {
         path.into()
     }
 
-    /// Like [`ShellService::start_program`], but with a separate profile and environment, and with a
-    /// mechanism no weaker than `weakest`. Returns `None` if that is not possible.
+    /// Like [`ShellService::start_program`], but with this profile and with the environment that
+    /// `program` contains. Returns `None` if only a weaker mechanism than `weakest` is available.
     #[cfg(feature = "browser")]
     pub(crate) async fn start_under(
         &self,
@@ -399,15 +442,15 @@ impl ShellService {
         }
     }
 
-    /// Returns the sandbox for commands under these settings, and creates it on first use.
+    /// Returns the cached sandbox for the settings in `confinement`, or creates it.
     pub(crate) async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
         let settings = ShellSettings {
             env: Arc::clone(&confinement.env),
             withheld: Arc::clone(&confinement.withheld),
         };
-        let mut standing = self.standing.lock().await;
-        if let Some(found) = standing.iter().find(|one| one.settings == settings) {
-            return Ok(found.sandbox.clone());
+        let mut entries = self.standing.lock().await;
+        if let Some(entry) = entries.iter().find(|entry| entry.settings == settings) {
+            return Ok(entry.sandbox.clone());
         }
         let program = self
             .program
@@ -415,26 +458,29 @@ impl ShellService {
             .map(|program| program.path.clone())
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
         let shell = system_shell().ok_or(ToolError::Unavailable("bash"))?;
-        let taken = self.taken().await.cloned();
+        let user_shell = self.taken().await.cloned();
         let resources = limits::resources(|name| {
-            let set = settings.env.get(name).cloned();
-            set.or_else(|| env::var(name).ok())
+            let from_settings = settings.env.get(name).cloned();
+            from_settings.or_else(|| env::var(name).ok())
         });
-        let given = settings.clone();
-        let path = taken.as_ref().map(|taken| taken.path.clone());
+        let environment_settings = settings.clone();
+        let user_path = user_shell.as_ref().map(|shell| shell.path.clone());
         let sandbox = Sandbox::new(SandboxSetup {
             program,
             shell,
-            environment: Arc::new(move |profile| given.environment(profile, path.as_deref())),
+            environment: Arc::new(move |profile| {
+                environment_settings.environment(profile, user_path.as_deref())
+            }),
             scratch: self.scratch(),
-            snapshot: taken.map(|taken| taken.file),
+            snapshot: user_shell.map(|shell| shell.file),
             gate: Some(Arc::<HostGate>::clone(&self.gate)),
             best: Mechanism::Namespaces,
             resources,
         });
-        // A new sandbox is only needed if the settings change. Running commands keep theirs.
-        standing.truncate(MOST_STANDING - 1);
-        standing.insert(
+        // If the cache is full, the oldest sandbox is removed. Commands that are running in it hold
+        // their own reference.
+        entries.truncate(MOST_STANDING - 1);
+        entries.insert(
             0,
             SandboxEntry {
                 sandbox: sandbox.clone(),
@@ -444,39 +490,39 @@ impl ShellService {
         Ok(sandbox)
     }
 
-    /// Returns the folder for temporary files of commands. Its path is short, since the names of
-    /// sockets in it must fit into 107 bytes. The folder is removed with the last lease on it.
+    /// Returns the folder for temporary files of commands. Its path is short, because the path of a
+    /// Unix socket in it must fit into 107 bytes. The folder is removed with the last lease on it.
     ///
-    /// It is a folder in `/tmp`, and not a separate `/tmp`: files that the user put there and the
-    /// sockets of the user's programs remain visible, and no file that a command leaves in `/tmp`
-    /// disappears silently. This is no weaker, because commands cannot change anything else in
-    /// `/tmp` without approval.
+    /// The folder is in the machine's `/tmp`; commands have no separate `/tmp`. So the user's files
+    /// and sockets in `/tmp` remain visible, and no file that a command creates there disappears
+    /// silently. This is as safe as a separate `/tmp`, because commands cannot change anything else
+    /// in `/tmp` without approval.
     pub(crate) fn scratch(&self) -> PathBuf {
         let create = || ScratchLease::create(Path::new("/tmp")).ok();
-        let short = self.scratch.get_or_init(create).as_ref();
-        short.map_or_else(
+        let lease = self.scratch.get_or_init(create).as_ref();
+        lease.map_or_else(
             || self.folder.join("scratch"),
-            |folder| folder.path().to_path_buf(),
+            |lease| lease.path().to_path_buf(),
         )
     }
 
-    /// Records the mechanism that confines commands, and reports once per session if it is weaker
-    /// than it should be.
+    /// Records how strong the mechanism is that confines commands. If it does not fully confine
+    /// them, reports this to the user once per session. The profile `Full` needs no confinement, so
+    /// it is ignored.
     fn note(&self, profile: &SandboxProfile, mechanism: Mechanism) {
         if *profile == SandboxProfile::Full {
             return;
         }
         let is_strong = mechanism < Mechanism::Reduced;
         self.is_strong.store(is_strong, Ordering::Relaxed);
-        let weak = mechanism.warning();
-        if let Some(warning) = weak
-            && let Some(learns) = self
+        if let Some(warning) = mechanism.warning()
+            && let Some(report) = self
                 .program
                 .as_ref()
                 .and_then(|program| program.on_weak.as_ref())
             && !self.told_weak.swap(true, Ordering::Relaxed)
         {
-            learns(&warning);
+            report(&warning);
         }
     }
 
@@ -491,8 +537,8 @@ impl ProbeConfinement for ShellService {
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Option<ConfinementStrength>> {
         Box::pin(async move {
-            // The sandbox is prepared in any case. If its mechanism is weaker, `start` refuses to
-            // run the command.
+            // Usually one probe per session is enough. If a later sandbox is weaker, `start` does
+            // not run commands that must be confined.
             if self.is_strong.load(Ordering::Relaxed) {
                 return Some(ConfinementStrength::Whole);
             }
@@ -509,7 +555,7 @@ impl ProbeConfinement for ShellService {
     }
 }
 
-/// Returns the weakest mechanism with which the command may still run.
+/// Returns the weakest mechanism that is sufficient for a command with this confinement.
 fn weakest(confinement: &Confinement) -> Mechanism {
     match (confinement.required, confinement.only_confined) {
         (true, _) => Mechanism::Bubblewrap,
@@ -518,38 +564,41 @@ fn weakest(confinement: &Confinement) -> Mechanism {
     }
 }
 
-/// Returns the reason for not running a command that cannot be confined as required.
+/// Returns the reason why a command does not run, as text for the model: no available mechanism
+/// confines it as strictly as required.
 async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
     if !confinement.required {
-        return "nothing confines commands here, and it was to run unasked only because it would be \
-                confined. Call it again: then the user is asked."
+        return "no sandbox works here, and the command was allowed without asking only because it \
+                would run in one. Call it again: the user is then asked."
             .to_owned();
     }
     let failures = sandbox.failures().await.into_iter();
-    let why: Vec<String> = failures.map(|(_, why)| why).collect();
+    let errors: Vec<String> = failures.map(|(_, error)| error).collect();
     format!(
-        "the settings want it confined, and that cannot be done here: {}",
-        why.join("; ")
+        "the settings require a sandbox, and none works here: {}",
+        errors.join("; ")
     )
 }
 
-/// The registration of a call that waits for its command and can be asked to stop waiting.
+/// The registration of a call that waits for its command. It ends when this value is dropped.
 pub(crate) struct DetachRequest<'a> {
     shell: &'a ShellService,
     call: CallId,
+    /// Notified when the command is to be moved to the background.
     told: Arc<Notify>,
 }
 
 /// A call that waits for its command.
 #[derive(Debug)]
 struct DetachableCall {
-    /// The provider's id of the call.
+    /// The id that the model provider gave the call.
     tool_use_id: Arc<str>,
+    /// Notify this to move the command to the background.
     told: Arc<Notify>,
 }
 
 impl DetachRequest<'_> {
-    /// Waits until the call is asked to stop waiting.
+    /// Waits until the call is to stop waiting and move its command to the background.
     pub(crate) async fn asked(&self) {
         self.told.notified().await;
     }

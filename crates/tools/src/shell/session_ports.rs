@@ -1,9 +1,8 @@
-//! The ports on which commands of the session listen, and their networks, so that a page on this
-//! machine can be found.
+//! The ports on which commands of the session listen, and their networks. The browser uses them to
+//! find the server of a local page.
 //!
 //! A command may have the machine's network or its own, so the same port can be served twice. The
-//! result describes the current moment, and only contains processes that certainly belong to the
-//! session.
+//! result is a snapshot, and only contains processes that certainly belong to the session.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -28,20 +28,20 @@ const LONGEST_WAIT: f64 = 600_000.0;
 /// The maximum output of one result, in bytes. The newest bytes are returned.
 const MOST: usize = 30_000;
 
-/// Returns what a background task printed since you last asked, and how far it is.
+/// Returns the output of a background task since your last call, and its state.
 ///
 /// Waits for its end, up to `timeout`, unless `block` is false. You will be notified when a task ends, and
-/// its output file can be read at any time, so there is no need to ask again and again.
+/// you can read its output file at any time, so there is no need to call this repeatedly.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The id of the task, as Bash or Agent gave it.
+    /// The id of the task, from the result of Bash or Agent.
     task_id: String,
     /// Wait until it has ended (default true).
     block: Option<bool>,
-    /// The longest to wait, in milliseconds (default 30000, at most 600000).
+    /// The maximum time to wait, in milliseconds (default 30000, at most 600000).
     timeout: Option<f64>,
-    /// Only the new lines that match this regular expression; the others count as read too.
+    /// Show only new lines that match this regular expression; the others are treated as read.
     filter: Option<String>,
 }
 
@@ -49,7 +49,9 @@ impl Input {
     fn filter(&self) -> Result<Option<Regex>, ToolError> {
         let filter = self.filter.as_deref().filter(|filter| !filter.is_empty());
         filter.map(Regex::new).transpose().map_err(|error| {
-            ToolError::Refused(format!("`filter` is no regular expression: {error}"))
+            ToolError::Refused(format!(
+                "`filter` is not a valid regular expression: {error}"
+            ))
         })
     }
 
@@ -115,11 +117,11 @@ impl Tool for TaskOutput {
             FoundTask::Agent(subagents, _) => return agent_output(&subagents, input, cx).await,
             FoundTask::Watch(..) => {
                 return Err(ToolError::Refused(format!(
-                    "{id} runs, and its events come to you by themselves: there is nothing else to read."
+                    "{id} is running, and its events are sent to you automatically: there is no other output to read."
                 )));
             }
         };
-        let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
+        let gone = || ToolError::Failed(format!("Task {id} is no longer stored."));
         let job = shell.tasks().job(&id).ok_or_else(gone)?;
         let mut waited = false;
         if let Some(longest) = input.wait() {
@@ -182,7 +184,7 @@ async fn agent_output(
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
         }
     }
-    let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
+    let gone = || ToolError::Failed(format!("Task {id} is no longer stored."));
     let looked = subagents.0.status(id).ok_or_else(gone)?;
     let is_over = looked.status != TaskStatus::Running;
     if is_over && let Ok(notices) = cx.services.get::<BackgroundTasks>() {

@@ -17,7 +17,7 @@ use super::{ShellProgram, ShellService, tasks::StopTaskError};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The id of the task, as Bash or Agent gave it, or the name of an agent.
+    /// The id of the task, from the result of Bash or Agent, or the name of an agent.
     task_id: String,
 }
 

@@ -27,7 +27,7 @@ const NOTICE_TAIL: usize = 2_000;
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// The time within which lines of a monitor are merged into one event.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(200);
-/// The maximum number of finished tasks that are remembered.
+/// The maximum number of finished tasks that are stored.
 const REMEMBERED: usize = 200;
 
 /// The background tasks of a session.
@@ -58,7 +58,7 @@ struct ShellTask {
     read: u64,
     /// The model was informed of the task's end.
     told: bool,
-    /// Further notes on the task.
+    /// Notes on the end of the task, such as files that were reverted.
     notes: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct TaskInfo {
     pub status: TaskStatus,
     /// The exit code, if the command exited on its own.
     pub exit_code: Option<i32>,
-    /// The end of the task as text: `exit code 0`, `killed by signal 9`, `stopped`.
+    /// A text about the end of the task: `exit code 0`, `killed by signal 9`, `stopped`.
     pub ended: Option<String>,
     /// Further notes, such as files that were reverted.
     pub notes: Vec<String>,
@@ -110,8 +110,8 @@ pub(crate) struct NewTask {
     pub(crate) lifetime: Duration,
     /// The offset up to which the output is already known.
     pub(crate) read: u64,
-    /// A future that runs when the task has ended and returns notes on it. It must not hold the
-    /// session.
+    /// A future that runs when the task has ended and returns notes on it. It must not keep the
+    /// session alive.
     pub(crate) at_end: Option<BoxFuture<'static, Vec<String>>>,
 }
 
@@ -342,7 +342,7 @@ async fn watch(
     let over = |stage: &JobStage| matches!(stage, JobStage::Gone(_));
     let ended = |stage: &JobStage| match stage {
         JobStage::Running => false,
-        // Processes that a monitor's command leaves running are not part of the monitor.
+        // A monitor ends with its command, even if the command leaves processes running.
         JobStage::Exited(_) => kind == TaskKind::Monitor,
         JobStage::Gone(_) => true,
     };

@@ -96,7 +96,7 @@ impl TerminalText {
         // `find -print0` and similar commands print text with zeros as line ends.
         let is_list = undecodable == 0 && odd == 0 && zeros * 2 < all;
         let has_zeros = zeros > 0 && !is_list && (zeros + undecodable + odd) * 10 > all;
-        // A few words in another encoding are better shown with replacement characters than not at
+        // A little text in another encoding is better shown with replacement characters than not at
         // all.
         has_zeros || all >= 16 && undecodable * 10 > all * 3
     }

@@ -1,5 +1,6 @@
-//! Missing caches of tools. haft creates them before a command runs, because the tool could not
-//! create them inside the sandbox, and removes unused ones at the end.
+//! Creates the missing cache directories of tools, such as package managers, before a command runs.
+//! A tool could not create them inside the sandbox. Unused ones are removed at the end of the
+//! session.
 
 use std::{
     fs,

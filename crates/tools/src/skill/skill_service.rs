@@ -70,7 +70,7 @@ pub enum SkillCaller {
 /// A skill that was called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvokedSkill {
-    /// The skill as it is on disk now.
+    /// The skill, just read from disk.
     pub skill: Skill,
     /// Its rendered text.
     pub text: String,
@@ -143,25 +143,24 @@ impl SkillService {
         }
         match caller {
             SkillCaller::Model if !skill.model_invocable => Err(format!(
-                "The skill {name:?} can be called by a person only (disable-model-invocation): they \
-                 type /{name}."
+                "The skill {name:?} can be called only by the user (disable-model-invocation), who \
+                 types /{name}."
             )),
             SkillCaller::Person if !skill.user_invocable => Err(format!(
-                "The skill {name:?} can be called by the model only (user-invocable: false)."
+                "The skill {name:?} can be called only by the model (user-invocable: false)."
             )),
             _ => Ok(skill),
         }
     }
 
     /// Calls a skill. Commands in its text, and files that a command mentions, run as nested calls
-    /// through `aside`. After an error, which is for the caller, nothing of the skill was sent to
-    /// the model.
+    /// through `nested`. On an error, the model receives no part of the skill.
     pub async fn invoke(
         &self,
         name: &str,
         arguments: &str,
         caller: SkillCaller,
-        aside: &NestedCalls,
+        nested: &NestedCalls,
         cancel: &CancellationToken,
     ) -> Result<InvokedSkill, String> {
         let (skill, body) = self.find(name, caller)?.reload()?;
@@ -191,13 +190,13 @@ impl SkillService {
         let mut mentioned: Vec<String> = Vec::new();
         for part in render(&skill, &body, given) {
             match part {
-                SkillPart::Text(said) => {
+                SkillPart::Text(piece) => {
                     // Only commands (single files) include mentioned files: skills refer to files
                     // that are read when needed.
                     if skill.folder.is_none() {
-                        mentioned.extend(mentions(&said).into_iter().map(str::to_owned));
+                        mentioned.extend(mentions(&piece).into_iter().map(str::to_owned));
                     }
-                    text += &said;
+                    text += &piece;
                 }
                 SkillPart::Command { line, .. } if self.skills.settings().without_commands => {
                     text +=
@@ -205,7 +204,7 @@ impl SkillService {
                 }
                 SkillPart::Command { line, .. } => {
                     let call = command(&skill, &line)?;
-                    let ran = aside.run(call, &allowed, cancel).await;
+                    let ran = nested.run(call, &allowed, cancel).await;
                     let ran = ran.map_err(|error| not_loaded(&skill, &error.to_string()))?;
                     hooks.extend(ran.hooks.clone());
                     text += printed(&skill, &line, ran)?.trim_end();
@@ -220,7 +219,7 @@ impl SkillService {
                 name: "Read".to_owned(),
                 input: json!({"file_path": file}),
             };
-            if let Ok(ran) = aside.run(call, &allowed, cancel).await {
+            if let Ok(ran) = nested.run(call, &allowed, cancel).await {
                 hooks.extend(ran.hooks.clone());
                 text += &content(&file, ran);
             }
@@ -235,7 +234,7 @@ impl SkillService {
             match resolve(name.clone()).await {
                 Ok(id) => model = Some(id),
                 Err(why) => warnings.push(format!(
-                    "the skill {} wants the model {name}, and goes on without: {why}",
+                    "the skill {} requests the model {name}, but runs without it: {why}",
                     skill.name
                 )),
             }
@@ -274,7 +273,7 @@ impl SkillService {
 fn command(skill: &Skill, line: &str) -> Result<ToolUse, String> {
     let name = &skill.name;
     if let Some(shell) = skill.shell.as_deref().filter(|shell| *shell != "bash") {
-        let why = format!("its commands want {shell}, and there is only bash here");
+        let why = format!("its commands require {shell}, but only bash is available here");
         return Err(not_loaded(skill, &why));
     }
     Ok(ToolUse {
@@ -307,7 +306,7 @@ fn not_loaded(skill: &Skill, why: &str) -> String {
 fn content(file: &Path, ran: NestedResult) -> String {
     match (ran.is_error, ran.denied) {
         (false, _) => format!("\n\nContents of {}:\n{}", file.display(), ran.text),
-        // Text like `@someone` is not a file; but a file that may not be read is reported.
+        // Text like `@name` is not a file; but a file that may not be read is reported.
         (true, false) => String::new(),
         (true, true) => format!("\n\n{} may not be read here.", file.display()),
     }

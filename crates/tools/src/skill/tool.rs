@@ -18,16 +18,16 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Loads a skill: instructions written for a kind of task.
 ///
-/// The skills there are, and what each is for, are listed in a reminder. When the task at hand is what
-/// one is for, call this first, before you begin. Its instructions come as the next message; follow
-/// them. When the person writes `/name`, they mean the skill of that name. Do not call a skill that is
-/// not listed, nor one whose instructions you have already.
+/// A reminder lists the available skills and their purposes. If a skill fits the current task, call
+/// this first, before you begin. Its instructions come as the next message; follow them. If the user
+/// writes `/name`, they mean the skill of that name. Do not call a skill that is not listed, nor one
+/// whose instructions you have already.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The skill's name, without a slash.
     skill: String,
-    /// What to give it, as the person would type it after the name.
+    /// The arguments, as the user would type them after the name.
     args: Option<String>,
 }
 
@@ -102,8 +102,8 @@ impl Tool for Skill {
         if skill.fork.is_some() {
             let Ok(subagents) = cx.services.get::<Subagents>() else {
                 return Err(ToolError::Refused(format!(
-                    "The skill {:?} is to be carried out by a subagent (context: fork), and this \
-                     session cannot launch one. Read {} and carry it out yourself.",
+                    "The skill {:?} must be run by a subagent (context: fork), but this \
+                     session cannot launch one. Read {} and follow it yourself.",
                     skill.name,
                     skill.file.display()
                 )));
@@ -148,7 +148,7 @@ impl Tool for Skill {
             false => format!("The skill {name} is loaded: its instructions follow."),
         };
         if invoked.is_held_back {
-            text += " What it would permit is not permitted: this directory is not trusted.";
+            text += " Its permissions do not apply: this directory is not trusted.";
         }
         for warning in &invoked.warnings {
             text += &format!(" Note: {warning}.");
@@ -214,22 +214,19 @@ async fn fork(invoked: InvokedSkill, cx: &CallContext) -> Result<ToolOutput, Too
         LaunchOutcome::Done(report) if report.failed => {
             let problem = report.problem.unwrap_or_default();
             return Err(ToolError::Failed(format!(
-                "The subagent that carried the skill {name} out did not get to the end: {problem}\n{}",
+                "The subagent that ran the skill {name} did not finish: {problem}\n{}",
                 report.text
             )));
         }
         LaunchOutcome::Done(report) => {
             structured["agentId"] = json!(report.agent);
             structured["result"] = json!(report.text);
-            format!(
-                "The skill {name} was carried out by a subagent:\n\n{}",
-                report.text
-            )
+            format!("The skill {name} was run by a subagent:\n\n{}", report.text)
         }
         LaunchOutcome::InBackground(receipt) => {
             structured["agentId"] = json!(receipt.agent);
             format!(
-                "The skill {name} is carried out by a subagent in the background. You will be notified when it \
+                "The skill {name} is run by a subagent in the background. You will be notified when it \
                  is done.\n[agent id: {}]",
                 receipt.agent
             )

@@ -1,7 +1,7 @@
-//! Strict reading of page addresses, so that no two programs can interpret one differently.
+//! Strict parsing of page addresses, so that no two programs can interpret one differently.
 //!
-//! Rules check the host in the written text; the connection goes to the host that the URL parser
-//! finds. Both are compared here, before any rule is checked.
+//! Rules check the host in the written text, but the connection goes to the host that the URL
+//! parser finds. This module ensures that both are the same before any rule is checked.
 
 use haft_sandbox::network::{Host, SpecialAddress};
 use url::Url;
@@ -18,7 +18,7 @@ pub(crate) struct PageUrl {
 const LONGEST: usize = 4_000;
 
 impl PageUrl {
-    /// Reads an address that a model wrote. The error says what to write instead.
+    /// Parses an address that a model wrote. The error explains what to write instead.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.len() > LONGEST {
@@ -29,12 +29,12 @@ impl PageUrl {
             .find(|c| c.is_control() || c.is_whitespace() || *c == '\\')
         {
             return Err(format!(
-                "the URL holds the character {odd:?}, which no URL has; write it percent-encoded"
+                "the URL contains the character {odd:?}, which is not valid in URLs; write it percent-encoded"
             ));
         }
         let url = Url::parse(text).map_err(|error| {
             format!(
-                "{text:?} is no absolute URL ({error}); write one such as https://example.com/page"
+                "{text:?} is not an absolute URL ({error}); write one such as https://example.com/page"
             )
         })?;
         let address = Self::of(url)?;
@@ -56,7 +56,7 @@ impl PageUrl {
             return Err("it points to an address that cannot be read".to_owned());
         }
         let url = self.url.join(location);
-        let url = url.map_err(|error| format!("the address it points to is none ({error})"))?;
+        let url = url.map_err(|error| format!("it points to an invalid address ({error})"))?;
         Self::of(url)
     }
 
@@ -75,12 +75,13 @@ impl PageUrl {
         }
         let host = url.host_str().unwrap_or_default();
         let host = Host::parse(host.as_bytes())
-            .map_err(|invalid| format!("{host:?} is no valid host: {invalid}"))?;
+            .map_err(|invalid| format!("{host:?} is not a valid host: {invalid}"))?;
         let port = url.port_or_known_default().unwrap_or_default();
         if port == 0 {
             return Err("the URL names port 0, where nothing can listen".to_owned());
         }
-        // Normalized: without a final dot, and an address embedded in another one as itself.
+        // The host is normalized: it has no final dot, and an IPv4 address in an IPv6 address is
+        // written as IPv4.
         url.set_host(Some(&host.to_string()))
             .map_err(|error| format!("{host}: {error}"))?;
         url.set_fragment(None);
@@ -99,7 +100,7 @@ impl PageUrl {
         self
     }
 
-    /// Returns the kind of a non-public address, if this is one or names this machine.
+    /// Returns the kind of the host's address if it is not public.
     pub(crate) fn special(&self) -> Option<SpecialAddress> {
         match self.host.address() {
             Some(address) => SpecialAddress::of(address),
@@ -125,7 +126,7 @@ impl PageUrl {
         self.host == other.host || bare(&self.host) == bare(&other.host)
     }
 
-    /// The host as rules expect it: an IP address without brackets.
+    /// Returns the host in the format of rules: an IP address without brackets.
     pub(crate) fn host_in_rules(&self) -> String {
         match self.host.address() {
             Some(address) => address.to_string(),

@@ -1,6 +1,5 @@
-//! A cache of fetched pages.
-//!
-//! It is kept in memory for one session, so that no other session can see its pages.
+//! The cache of fetched pages. Each session has its own cache in memory, so that no session sees
+//! the pages of another one.
 
 use std::{
     collections::VecDeque,

@@ -1,5 +1,5 @@
-//! Downloads: an address is checked, resolved once and checked again, and the size is limited.
-//! Redirects are followed only within the same host.
+//! Downloads of pages. The host is checked and resolved once, then each address of the host is
+//! checked. The size is limited, and redirects are followed only within the same host.
 
 use std::{
     collections::HashMap,
@@ -52,7 +52,7 @@ pub(super) struct Downloader<'a> {
 }
 
 impl Downloader<'_> {
-    /// Downloads a page. The time limit counts only while waiting for the network.
+    /// Downloads a page. The time limit applies only to waiting for the network.
     pub(super) async fn download(&self, start: PageUrl) -> Result<FetchOutcome, ToolError> {
         let mut left = self.web.limits.whole;
         let mut known = HashMap::new();
@@ -97,7 +97,7 @@ impl Downloader<'_> {
             }));
         }
         Err(ToolError::Failed(format!(
-            "{} redirects more than {MOST_HOPS} times, the last time to {}. It may be a circle, or want a \
+            "{} redirects more than {MOST_HOPS} times, the last time to {}. It may be a loop, or require a \
              cookie: fetch another page.",
             self.url(),
             address.url
@@ -145,8 +145,8 @@ impl Downloader<'_> {
         let longest = self.web.limits.longest;
         let too_long = || {
             ToolError::Failed(format!(
-                "{} is longer than {} MB, unpacked. Look for a shorter page, or for a part of it under an \
-                 address of its own.",
+                "{} is longer than {} MB, unpacked. Look for a shorter page, or for a part of it with its own \
+                 address.",
                 address.url,
                 longest >> 20
             ))
@@ -160,7 +160,7 @@ impl Downloader<'_> {
                     false => String::new(),
                 };
                 return Err(ToolError::Failed(format!(
-                    "{} is packed in a way that was not asked for{named} and cannot be read.",
+                    "{} is packed in an encoding that was not requested{named} and cannot be read.",
                     address.url
                 )));
             }
@@ -190,7 +190,7 @@ impl Downloader<'_> {
         ))
     }
 
-    /// Tests whether a redirect is followed: only to the same host (ignoring `www.`), and only if
+    /// Returns whether a redirect is followed: only to the same host (ignoring `www.`), and only if
     /// the rules require no new decision for it.
     fn follows(&self, from: &PageUrl, to: &PageUrl) -> Result<bool, ToolError> {
         if from.host == to.host {
@@ -213,7 +213,7 @@ impl Downloader<'_> {
         })
     }
 
-    /// Resolves a host to all its addresses, each of which was checked.
+    /// Resolves a host to its addresses and checks all of them.
     async fn addresses(&self, address: &PageUrl) -> Result<Vec<IpAddr>, ToolError> {
         let deadline = Instant::now() + RESOLVING;
         let host = &address.host;
@@ -253,8 +253,8 @@ impl Downloader<'_> {
         }
     }
 
-    /// Returns the addresses that are explicitly allowed: those in rules, and one that the URL
-    /// itself contains, because whoever approved the URL saw it.
+    /// Returns the addresses that are explicitly allowed: addresses in rules, and an address in the
+    /// URL, which the user has seen when approving the URL.
     fn reach(&self, address: &PageUrl) -> AllowedAddresses {
         let rules = host_rules(&self.cx.permissions.hosts.lists());
         let mut reach = rules
@@ -268,8 +268,8 @@ impl Downloader<'_> {
         reach
     }
 
-    /// Asks the user about a name that resolves to a non-public address. `None`: nobody can be
-    /// asked.
+    /// Asks the user about a name that resolves to a non-public address. Returns `None` if no user
+    /// can be asked.
     async fn may_reach(&self, address: &PageUrl, found: &[IpAddr]) -> Option<bool> {
         let cx = self.cx;
         if cx.permissions.mode == PermissionMode::DontAsk {
@@ -286,7 +286,7 @@ impl Downloader<'_> {
             tool: WebFetch::NAME.to_owned(),
             card: Card::new(WebFetch::NAME, address.url.as_str()),
             reason: format!(
-                "{host} is at {at}, {special}. A yes holds for {host} at this address and this session"
+                "{host} is at {at}, {special}. Your answer applies to {host} at this address for this session"
             ),
             asked: Some(self.asked.clone()),
             ..ApprovalRequest::default()
@@ -295,7 +295,7 @@ impl Downloader<'_> {
             ApprovalAnswer::Allow
             | ApprovalAnswer::AllowAlways
             | ApprovalAnswer::Updated { input: None, .. } => Some(true),
-            // The call is already running, so that it cannot be replaced.
+            // The call is already running, so it cannot be replaced.
             ApprovalAnswer::Deny { .. }
             | ApprovalAnswer::InputEdited { .. }
             | ApprovalAnswer::Updated { .. } => Some(false),
@@ -323,7 +323,7 @@ pub(crate) fn host_rules(lists: &HostLists) -> HostRules {
     }
 }
 
-/// Tests whether a rule names exactly this host, so that it may have a non-public address.
+/// Returns whether a rule names exactly this host. Such a host may have a non-public address.
 pub(crate) fn is_named(lists: &HostLists, host: &Host, port: u16) -> bool {
     let rules = host_rules(lists);
     let mut allowed = rules.allowed.iter();

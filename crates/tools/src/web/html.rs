@@ -1,4 +1,4 @@
-//! Converts HTML to Markdown: the main content if there is one, otherwise the whole page.
+//! Converts HTML to Markdown: the main content if it is found, otherwise the whole page.
 
 use std::{
     num::NonZero,
@@ -20,7 +20,8 @@ use super::html_sanitizer::{SanitizedHtml, sanitize};
 const LEAST_CONTENT: usize = 250;
 /// …and so is main content with less than this fraction of the text.
 const LEAST_SHARE: usize = 4;
-/// Trees are processed recursively; `tame` limits their depth.
+/// Stack size: trees are processed recursively. [`html_sanitizer`](super::html_sanitizer) limits
+/// their depth.
 const STACK: usize = 64 << 20;
 
 /// The minimum length of a part of a large page. The tree of a short part fits in the processor's
@@ -56,7 +57,8 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
     }
 }
 
-/// Runs these in parallel, each in a thread with a large stack; `None` if one of them failed.
+/// Runs these functions in parallel, each in a thread with a large stack. Returns `None` if one of
+/// them failed.
 fn beside<T: Send, F: FnOnce() -> T + Send>(work: impl IntoIterator<Item = F>) -> Option<Vec<T>> {
     thread::scope(|scope| {
         let start = |work| {
@@ -120,8 +122,8 @@ fn parts(page: &SanitizedHtml, shown: Range<usize>) -> Vec<&str> {
     parts
 }
 
-/// Joins the parts that are not empty. The indentation of a first line is kept, because it may be
-/// code.
+/// Joins the parts that are not empty. The indentation of the first line of a part remains, because
+/// it may be code.
 fn joined(parts: &[String]) -> String {
     let edges = parts.iter().map(|part| {
         let part = part.trim_end();
@@ -190,8 +192,8 @@ fn unescaped(text: &str) -> String {
     text
 }
 
-/// Removes repeated empty lines, and spaces at line ends. The indentation of the first line is
-/// kept.
+/// Removes repeated empty lines, and spaces at line ends. The indentation of the first line
+/// remains.
 fn tidy(text: &str) -> String {
     let mut tidy = String::with_capacity(text.len());
     let mut empty = 0;

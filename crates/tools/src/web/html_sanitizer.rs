@@ -1,9 +1,9 @@
 //! Makes HTML safe for the parser that reads it next.
 //!
-//! HTML parsers repair broken HTML, and for some pages the repair takes practically forever or
-//! creates a tree that is a million elements deep. So a page is first sanitized here: in one pass,
-//! with time and memory linear in its length. The result is well nested, at most [`DEEPEST`] levels
-//! deep, and has only tags and attributes that matter for the text.
+//! HTML parsers repair broken HTML. For some pages the repair takes hours or creates a tree that is
+//! a million elements deep. So a page is first sanitized here: in one pass, with time and memory
+//! linear in its length. The result is well nested, at most [`DEEPEST`] levels deep, and has only
+//! tags and attributes that matter for the text.
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
@@ -11,12 +11,12 @@ use url::Url;
 
 use super::tags::{RawTag, TagKind, find_end, next_attribute, read_tag};
 
-/// In larger pages the main content is not searched for, which would take longer than all the rest:
-/// the page's own elements define it.
+/// The size of a large page, in bytes. In a large page, searching for the main content would take
+/// longer than everything else, so only its `main` and `article` elements define the main content.
 const LARGE: usize = 512 << 10;
 /// The maximum nesting depth of elements.
 const DEEPEST: usize = 160;
-/// The maximum number of elements of a page; from the rest only the text is kept.
+/// The maximum number of elements of a page. Of further elements, only the text remains.
 const MOST_TAGS: usize = 150_000;
 /// The minimum number of bytes between two cut positions.
 const BETWEEN_CUTS: usize = 8 << 10;
@@ -31,10 +31,10 @@ pub(super) struct SanitizedHtml {
     pub(super) title: String,
     /// The range of the largest `main` or `article` element.
     pub(super) main: Option<Range<usize>>,
-    /// Whether it is larger than [`LARGE`].
+    /// Whether the page is larger than [`LARGE`].
     pub(super) is_large: bool,
-    /// Positions at which a large page can be cut: the parts can be converted separately, with the
-    /// same text as the result.
+    /// Positions at which a large page can be cut. Converting the parts separately results in the
+    /// same text.
     pub(super) cuts: Vec<usize>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn sanitize(html: &str, base: Option<&Url>) -> SanitizedHtml {
 }
 
 pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> SanitizedHtml {
-    let mut tamer = HtmlSanitizer {
+    let mut sanitizer = HtmlSanitizer {
         rest: html,
         base,
         out: String::with_capacity(html.len()),
@@ -63,15 +63,19 @@ pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> Sanitiz
         cuts: Vec::new(),
         in_others: 0,
     };
-    while tamer.step() {}
-    tamer.close_from(0);
+    while sanitizer.step() {}
+    sanitizer.close_from(0);
     SanitizedHtml {
-        html: tamer.out,
-        main: tamer.main,
-        is_large: tamer.is_large,
-        cuts: tamer.cuts,
-        text_bytes: tamer.text_bytes,
-        title: tamer.title.split_whitespace().collect::<Vec<_>>().join(" "),
+        html: sanitizer.out,
+        main: sanitizer.main,
+        is_large: sanitizer.is_large,
+        cuts: sanitizer.cuts,
+        text_bytes: sanitizer.text_bytes,
+        title: sanitizer
+            .title
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
     }
 }
 
@@ -81,8 +85,8 @@ struct HtmlSanitizer<'a> {
     out: String,
     /// The open elements.
     open: Vec<OpenElement<'a>>,
-    /// Elements of these names have no end tag in the rest of the page, so that searching for it
-    /// again is useless.
+    /// Names of elements that have no end tag in the rest of the page. Avoids searching for it
+    /// again.
     unclosed: HashSet<String>,
     /// Names of elements that were too deep to be opened.
     beyond: Vec<Cow<'a, str>>,
@@ -194,8 +198,8 @@ impl<'a> HtmlSanitizer<'a> {
         });
     }
 
-    /// Skips to the end of the element and returns its text. `None`: there is no end tag, and only
-    /// the start tag is removed.
+    /// Skips to the end of the element and returns its text. Returns `None` if the element has no
+    /// end tag; then only its start tag is removed.
     fn skip_to_end(&mut self, name: &str) -> Option<&'a str> {
         if self.unclosed.contains(name) {
             return None;
@@ -209,7 +213,7 @@ impl<'a> HtmlSanitizer<'a> {
         Some(text)
     }
 
-    /// An end tag also closes all elements inside.
+    /// Handles an end tag, which also closes all elements inside.
     fn close(&mut self, name: &str) {
         if self.beyond.last().is_some_and(|last| last == name) {
             self.beyond.pop();
@@ -312,7 +316,7 @@ impl<'a> HtmlSanitizer<'a> {
         self.out.push('>');
     }
 
-    /// Returns a link as an absolute address; `None` for fragments of the page, scripts and
+    /// Returns a link as an absolute address. Returns `None` for fragments of the page, scripts and
     /// embedded images.
     fn whole<'l>(&self, link: &'l str) -> Option<Cow<'l, str>> {
         let link = link.trim();

@@ -1,15 +1,20 @@
 //! Web pages: `WebFetch` and `WebSearch`.
 //!
-//! A page was written by strangers: it is data, is marked as such, and grants no permissions. The
-//! address is checked in these steps: it is read so strictly that no two programs could interpret
-//! it differently (`address`); rules and users decide about the host; then its name is resolved
-//! once, and the code for connections of commands ([`haft_sandbox::network::AllowedAddresses`])
-//! checks each address; the connection goes to one of these addresses.
+//! A page is untrusted: it is data, is marked as such, and grants no permissions. An address is
+//! checked in these steps:
+//!
+//! 1. `address` parses it so strictly that no two programs could interpret it differently.
+//! 2. Rules and the user decide about the host.
+//! 3. The host's name is resolved once, and [`haft_sandbox::network::AllowedAddresses`], which also
+//!    checks the connections of commands, checks each address.
+//! 4. The connection goes to one of these addresses.
+//!
+//! Modules:
 //!
 //! - `download`: downloads with redirects; `cache`: fetched pages
-//! - `page`: converts bytes to text; `html`: converts HTML to Markdown; `tame`: makes HTML safe for
-//!   its parser; `tags`: tags and attributes
-//! - `marked`: how untrusted text is shown to a model
+//! - `page`: converts bytes to text; `html`: converts HTML to Markdown; `html_sanitizer`: makes HTML
+//!   safe for its parser; `tags`: tags and attributes
+//! - `untrusted_text`: marks untrusted text for a model
 
 mod address;
 mod cache;

@@ -136,19 +136,17 @@ async fn file(
 ) -> Result<PageBody, ToolError> {
     let kept = web.keep(bytes, extension);
     let path = kept.map_err(|error| {
-        ToolError::Failed(format!(
-            "what was fetched could not be kept as a file: {error}"
-        ))
+        ToolError::Failed(format!("the fetched file could not be saved: {error}"))
     })?;
     let content = match extension {
         "bin" => Vec::new(),
         _ => match read_kept(&path, cx).await {
             Ok(output) => output.content,
-            // The file exists all the same.
+            // The file was saved nevertheless.
             Err(error) => vec![Content::text(error.to_string())],
         },
     };
-    // The text is outside of the marks, so it must be nothing but a type.
+    // The type is shown outside of the marks, so it must not contain any other text.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.+-".contains(&byte);
     let kind = essence(media_type);
     let kind = match kind.bytes().all(plain) && (1..=100).contains(&kind.len()) {
@@ -275,7 +273,7 @@ fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let rest = rest.trim_start_matches(['"', '\'']);
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
     let found = Encoding::for_label(&rest.as_bytes()[..end.unwrap_or(rest.len())])?;
-    // A page that declares such an encoding in ASCII does not use it.
+    // A page that declares an encoding such as UTF-16 in ASCII text does not use it.
     Some(match found.is_ascii_compatible() {
         true => found,
         false => UTF_8,

@@ -1,4 +1,4 @@
-//! The web state of a session: pages, answers of the user, the number of searches.
+//! The web state of a session: cached pages, answers of the user, the number of searches.
 
 use std::{
     collections::HashSet,
@@ -88,7 +88,7 @@ pub struct WebSession {
 }
 
 impl WebSession {
-    /// Files are stored in `folder`, which is created with the first file.
+    /// Creates the state. Files are stored in `folder`, which is created with the first file.
     pub fn new(folder: PathBuf, limits: WebLimits) -> Self {
         Self {
             limits,
@@ -140,7 +140,7 @@ impl WebSession {
             .create(&self.folder)?;
         let length = bytes.len() as u64;
         if self.kept.load(Ordering::Acquire) + length > MOST_KEPT {
-            let why = format!("this session has kept {} MB already", MOST_KEPT >> 20);
+            let why = format!("this session has already stored {} MB", MOST_KEPT >> 20);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
         }
         let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! HTML tags as they are written, and their meaning for the conversion.
+//! The tokenizer for HTML tags, and the meaning of tags for the conversion.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ const LONGEST_NAME: usize = 40;
 pub(super) struct TagKind {
     /// Removed with its content.
     pub(super) is_dropped: bool,
-    /// Removed, but its content is kept.
+    /// Removed, but its content remains.
     pub(super) is_unwrapped: bool,
     /// Has no content and no end tag.
     pub(super) is_void: bool,
@@ -51,7 +51,7 @@ impl TagKind {
     }
 }
 
-/// A tag as it is written.
+/// A tag in the source text.
 pub(super) struct RawTag<'a> {
     /// In lowercase.
     pub(super) name: Cow<'a, str>,

@@ -66,11 +66,11 @@ impl UnsavedWork {
     }
 }
 
-/// Returns the directory name for a worktree name; the error says what is wrong with the name.
+/// Returns the directory name for a worktree name. The error explains why the name is invalid.
 pub(super) fn directory_name(name: &str) -> Result<String, String> {
     let wrong = |why: &str| {
         Err(format!(
-            "{name:?} is no name for a worktree: {why}. Use letters, digits, dots, dashes and underscores, in \
+            "{name:?} is not a valid name for a worktree: {why}. Use letters, digits, dots, dashes and underscores, in \
              parts separated by `/`, at most {LONGEST_NAME} characters."
         ))
     };
@@ -80,21 +80,21 @@ pub(super) fn directory_name(name: &str) -> Result<String, String> {
     for part in name.split('/') {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if part.is_empty() || !part.chars().all(plain) {
-            return wrong("a part of it is empty or holds another character");
+            return wrong("a part of it is empty or contains another character");
         }
         // Git interprets such parts differently, or rejects them.
         let lower = part.to_ascii_lowercase();
         let ends_badly = lower.ends_with('.') || lower.ends_with(".lock");
         if part.starts_with(['.', '-']) || part.contains("..") || ends_badly {
-            return wrong("a part of it begins or ends as git does not let it");
+            return wrong("git does not allow the beginning or end of a part of it");
         }
     }
     // Not nested: a worktree inside another one would be removed together with it.
     Ok(name.replace('/', "+"))
 }
 
-/// Returns the checkout that contains a directory, based on the files alone: the repository is not
-/// read.
+/// Returns the checkout that contains a directory: the nearest directory with a `.git`. Does not
+/// run git.
 pub(super) fn nearest_checkout(cwd: &Path) -> Option<&Path> {
     cwd.ancestors().find(|one| one.join(".git").exists())
 }
@@ -152,13 +152,14 @@ impl Checkout {
         for part in Path::new(PLACE) {
             folder.push(part);
             let made = DirBuilder::new().create(&folder);
-            let failed = |error: io::Error| format!("{} cannot be made: {error}", folder.display());
+            let failed =
+                |error: io::Error| format!("{} cannot be created: {error}", folder.display());
             match made {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     let is = fs::symlink_metadata(&folder).map_err(failed)?;
                     if !is.is_dir() {
                         return Err(format!(
-                            "{} is a link or a file: no worktree is made behind it",
+                            "{} is a link or a file, so no worktree can be created in it",
                             folder.display()
                         ));
                     }
@@ -210,8 +211,8 @@ impl Checkout {
         }
         let making = PendingWorktreeMarker::begin(&self.common, directory, session);
         let making = making.inspect_err(|_| self.clear_place())?;
-        // Whoever creates the directory owns the name: the cleanup below removes nothing that
-        // belongs to others.
+        // This call owns the name only if it creates the directory. So the cleanup below never
+        // removes the directory of another process.
         if let Err(error) = fs::create_dir(&path) {
             making.done();
             return Err(match error.kind() {
@@ -219,7 +220,7 @@ impl Checkout {
                     "{} exists already: take another name, or give it as `path` if it is a worktree",
                     path.display()
                 ),
-                _ => format!("{} cannot be made: {error}", path.display()),
+                _ => format!("{} cannot be created: {error}", path.display()),
             });
         }
         let head = ["rev-parse", "--verify", "HEAD"];
@@ -259,9 +260,9 @@ impl Checkout {
         let has_commit = self.git.try_run(&self.root, &head, &never).await;
         match has_commit {
             Ok(found) if !found.ok => {
-                "the repository has no commit yet: there is nothing to make a copy of".to_owned()
+                "the repository has no commit yet, so it cannot be copied".to_owned()
             }
-            _ => format!("git could not make it: {why}"),
+            _ => format!("git could not create it: {why}"),
         }
     }
 
@@ -289,11 +290,11 @@ impl Checkout {
         entries.map(|entry| entry.path()).collect()
     }
 
-    /// Returns a worktree that the repository knows; otherwise the error says that it does not.
+    /// Returns the worktree at this path. Fails if the repository has no such worktree.
     pub(super) fn known(&self, path: &Path, branch: String) -> Result<GitWorktree, String> {
         let unknown = || {
             format!(
-                "{} is no worktree of the repository in {}; `git worktree list` names those there are",
+                "{} is not a worktree of the repository in {}; `git worktree list` names its worktrees",
                 path.display(),
                 self.root.display()
             )
@@ -370,7 +371,7 @@ impl GitWorktree {
             unsaved.files = listed.split('\0').filter(|entry| entry.len() > 3).count();
         } else if fs::symlink_metadata(&self.path).is_ok() {
             return Err(format!(
-                "{} is no longer the directory that was made: something else is in its place",
+                "{} is no longer the directory that was created: it was replaced",
                 self.path.display()
             ));
         }
@@ -453,7 +454,7 @@ impl GitWorktree {
             removed.map_err(|error| failed(&self.path, error))?;
         } else if fs::symlink_metadata(&self.path).is_ok() {
             return Err(format!(
-                "{} is no longer the directory that was made: it stays as it is",
+                "{} is no longer the directory that was created, so it is not removed",
                 self.path.display()
             ));
         }
@@ -470,7 +471,7 @@ impl GitWorktree {
         Ok(())
     }
 
-    /// Keeps the worktree, which then no longer belongs to this session.
+    /// Releases the worktree: the worktree remains, but no longer belongs to this session.
     pub(super) fn keep(&mut self) {
         if self.is_ours {
             Marker::remove(&self.folder);

@@ -19,16 +19,16 @@ use super::{
     service::{CurrentWorktree, WorktreeCopy},
 };
 
-/// Continues the session in a git worktree: a copy of the checkout, on a branch of its own.
+/// Continues the session in a git worktree: a copy of the checkout, on its own branch.
 ///
-/// Only when the person asks for a worktree. It begins at the current commit; what is not committed stays where
-/// it is. ExitWorktree ends it.
+/// Only if the user asks for a worktree. It starts at the current commit; uncommitted changes stay in the original
+/// checkout. ExitWorktree ends it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Name of a new worktree: letters, digits, `.`, `_`, `-`, in parts separated by `/`. Default: a made-up one.
+    /// Name of a new worktree: letters, digits, `.`, `_`, `-`, in parts separated by `/`. Default: a generated one.
     name: Option<String>,
-    /// A worktree that is there already, in place of a new one.
+    /// An existing worktree, instead of a new one.
     path: Option<PathBuf>,
 }
 
@@ -77,7 +77,7 @@ impl Tool for EnterWorktree {
         let refused = |text: String| Err(ToolError::Refused(text));
         if input.name.is_some() && input.path.is_some() {
             return refused(
-                "Give `name` for a new worktree or `path` for one that is there, not both."
+                "Give either `name` for a new worktree or `path` for an existing one, not both."
                     .to_owned(),
             );
         }
@@ -87,13 +87,13 @@ impl Tool for EnterWorktree {
         let service = cx.services.get::<WorktreeService>()?;
         if let Some(path) = service.isolated_in() {
             return refused(format!(
-                "You work in a worktree of your own already: {}.",
+                "You already work in your own worktree: {}.",
                 path.display()
             ));
         }
         if let Some(current) = &*service.current.lock().await {
             return refused(format!(
-                "The session is in the worktree {} already. Leave it with ExitWorktree first.",
+                "The session is already in the worktree {}. Leave it with ExitWorktree first.",
                 current.copy.path().display()
             ));
         }

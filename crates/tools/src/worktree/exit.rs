@@ -17,13 +17,13 @@ use super::{
 };
 use crate::plural::counted;
 
-/// Leaves the worktree that EnterWorktree entered: the session goes on where it was before.
+/// Leaves the worktree that EnterWorktree entered. The session continues in its previous directory.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// `keep` leaves worktree and branch as they are, `remove` deletes both.
+    /// `keep` leaves worktree and branch unchanged, `remove` deletes both.
     action: Action,
-    /// Remove it although work in it would be lost. Only if the person said so.
+    /// Remove it although work in it would be lost. Only if the user agreed to that.
     discard_changes: Option<bool>,
 }
 
@@ -75,7 +75,7 @@ impl Tool for ExitWorktree {
         let current = service.current.lock().await;
         let Some(current) = &*current else {
             return Err(ToolError::Refused(
-                "The session is in no worktree that EnterWorktree entered.".to_owned(),
+                "The session is not in a worktree that EnterWorktree entered.".to_owned(),
             ));
         };
         let WorktreeCopy::Git(worktree) = &current.copy else {
@@ -86,7 +86,7 @@ impl Tool for ExitWorktree {
         }
         if !worktree.is_ours {
             return Err(ToolError::Refused(format!(
-                "{} was there before this session and stays: leave it with `keep`.",
+                "{} existed before this session and is not removed: leave it with `keep`.",
                 worktree.path.display()
             )));
         }
@@ -95,13 +95,15 @@ impl Tool for ExitWorktree {
         }
         let unsaved = worktree.unsaved(&cx.cancel).await;
         let unsaved = unsaved.map_err(|why| {
-            ToolError::Refused(format!("Whether work would be lost is not known: {why}."))
+            ToolError::Refused(format!(
+                "It is not known whether work would be lost: {why}."
+            ))
         })?;
         match unsaved.is_none() {
             true => Ok(CheckOutcome::Pass),
             false => Err(ToolError::Refused(format!(
                 "Not removed: {} would be lost. Commit and merge it, leave the worktree with `keep`, or ask the \
-                 person whether to discard it (`discard_changes: true`).",
+                 user whether to discard it (`discard_changes: true`).",
                 lost(unsaved)
             ))),
         }
@@ -112,7 +114,7 @@ impl Tool for ExitWorktree {
         let mut current = service.current.lock().await;
         let Some(CurrentWorktree { copy, before, .. }) = current.as_mut() else {
             return Err(ToolError::Refused(
-                "The session is in no worktree.".to_owned(),
+                "The session is not in a worktree.".to_owned(),
             ));
         };
         let (path, branch) = (copy.path().to_path_buf(), copy.branch().map(str::to_owned));
@@ -148,7 +150,7 @@ impl Tool for ExitWorktree {
                     structured["discardedCommits"] = json!(unsaved.commits);
                 }
                 match path.exists() {
-                    true => format!("The worktree {} is left.", path.display()),
+                    true => format!("The session has left the worktree {}.", path.display()),
                     false => format!("The worktree {}{on_branch} is removed.", path.display()),
                 }
             }
@@ -196,7 +198,7 @@ fn lost(unsaved: UnsavedWork) -> String {
         parts.push(format!("{commits} on no other branch"));
     }
     if submodules {
-        parts.push("what is in its submodules".to_owned());
+        parts.push("the contents of its submodules".to_owned());
     }
     parts.join(", ")
 }

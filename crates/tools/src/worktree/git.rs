@@ -117,13 +117,13 @@ impl Git {
         }
         let said = printed.stderr.trim();
         Err(match said.is_empty() {
-            true => "git failed without a word".to_owned(),
+            true => "git failed without a message".to_owned(),
             false => said.chars().take(2000).collect(),
         })
     }
 
-    /// Runs git and returns its output and whether it succeeded. The error: it could not be run to
-    /// its end.
+    /// Runs git and returns its output and whether it succeeded. Fails only if git could not be
+    /// started or did not finish.
     pub(super) async fn try_run(
         &self,
         directory: &Path,

@@ -34,7 +34,7 @@ pub(super) struct Marker {
     pub(super) path: PathBuf,
 }
 
-/// Holds the lock: the worktree is in use.
+/// The lock on a marker: as long as it exists, the worktree is in use.
 #[derive(Debug)]
 pub(super) struct MarkerLock(#[expect(dead_code, reason = "the lock is held by its file")] File);
 
@@ -74,8 +74,8 @@ impl PendingWorktreeMarker {
         let path = common.join(format!("{MAKING}{directory}"));
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => format!(
-                "a worktree of this name is being made, or was when a session ended: take another name, or remove \
-                 {} once nothing is left of it",
+                "a worktree of this name is being created, or a session ended while creating it: take another name, or \
+                 remove {} when nothing of that worktree exists any longer",
                 path.display()
             ),
             _ => format!("{}: {error}", path.display()),
@@ -113,7 +113,7 @@ pub struct OrphanedWorktree {
     pub session: String,
     /// Its checkout.
     pub main: PathBuf,
-    /// The marker of a worktree that was not created completely. Nobody has worked in it.
+    /// The marker of a worktree that was not created completely. No session has worked in it.
     pub half_made: Option<PathBuf>,
 }
 
@@ -123,8 +123,8 @@ impl OrphanedWorktree {
         let (main, path) = (quoted(&self.main), quoted(&self.path));
         if let Some(marker) = &self.half_made {
             return format!(
-                "the worktree {} was left by session {}, which ended while it was being made; no one has worked in it. \
-                 To remove all that is in it: git -C {main} worktree unlock {path} 2> /dev/null; rm -rf {path} && \
+                "the worktree {} was left by session {}, which ended while creating it; no session has worked in it. \
+                 To remove it with all its files: git -C {main} worktree unlock {path} 2> /dev/null; rm -rf {path} && \
                  git -C {main} worktree prune --expire=now && rm -f {}. If there is a branch {} that you do not know: git -C {main} branch -d {}",
                 self.path.display(),
                 self.session,
@@ -135,7 +135,7 @@ impl OrphanedWorktree {
         }
         format!(
             "the worktree {} (branch {}) was left by session {}, which did not end properly. To keep it: git -C {main} \
-             worktree lock {path}. To remove it with all that is in it: git -C {main} worktree remove --force {path} && \
+             worktree lock {path}. To remove it with all its files: git -C {main} worktree remove --force {path} && \
              git -C {main} branch -D {}",
             self.path.display(),
             self.branch,
@@ -155,8 +155,8 @@ fn quoted(path: &Path) -> String {
     }
 }
 
-/// Finds worktrees of the repository around this directory that ended sessions left behind. This
-/// reads a few files, and runs nothing.
+/// Finds worktrees of the repository around this directory that a session created and did not
+/// remove before it ended. Only reads a few files; runs no program.
 pub fn orphaned_worktrees(cwd: &Path) -> Vec<OrphanedWorktree> {
     let root = cwd.ancestors().find(|above| above.join(".git").exists());
     let Some(root) = root else {
@@ -170,7 +170,7 @@ pub fn orphaned_worktrees(cwd: &Path) -> Vec<OrphanedWorktree> {
         entries.take(MOST).flatten().map(|entry| entry.path())
     };
     let mut left: Vec<OrphanedWorktree> = in_folder(&git.join("worktrees"))
-        // Locked by the user, who wants to keep it.
+        // The user locked the worktree to keep it.
         .filter(|folder| !folder.join("locked").exists())
         .filter_map(|folder| left_one(&folder, root))
         .collect();

@@ -76,7 +76,8 @@ impl WorktreeService {
         isolated.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Creates a worktree with this name: with a hook if there is one, otherwise with git.
+    /// Creates a worktree with this name, with a hook if one is configured, otherwise with git.
+    /// `again` allows to reuse an existing branch.
     pub(super) async fn make(
         &self,
         name: &str,
@@ -90,7 +91,7 @@ impl WorktreeService {
         } = HookService::fire(cx, event).await;
         if let Some(why) = block {
             return Err(ToolError::Failed(format!(
-                "A WorktreeCreate hook did not make the worktree: {why}"
+                "A WorktreeCreate hook did not create the worktree: {why}"
             )));
         }
         if let Some(path) = worktree {
@@ -99,7 +100,7 @@ impl WorktreeService {
         }
         let failed = |why: String| match cx.cancel.is_cancelled() {
             true => ToolError::Cancelled,
-            false => ToolError::Failed(format!("No worktree was made: {why}.")),
+            false => ToolError::Failed(format!("No worktree was created: {why}.")),
         };
         let checkout = Checkout::around(&cx.cwd, &cx.cancel).await;
         let checkout = checkout.map_err(failed)?;
@@ -109,19 +110,20 @@ impl WorktreeService {
         Ok((checkout.root, WorktreeCopy::Git(Box::new(made))))
     }
 
-    /// Removes or keeps the current worktree when the session ends; returns a message for the user.
+    /// Ends the current worktree when the session ends: removes it if no work is lost, otherwise
+    /// leaves it. Returns a message for the user.
     async fn end(&self) -> Option<String> {
         let CurrentWorktree { copy, cx, .. } = self.current.lock().await.take()?;
         let WorktreeCopy::Git(mut worktree) = copy else {
             return Some(format!(
-                "the worktree {} is kept: a hook made it",
+                "the worktree {} was not removed, because a hook created it",
                 copy.path().display()
             ));
         };
         if !worktree.is_ours {
             return None;
         }
-        // The call's token may have been cancelled long ago.
+        // The call's own token may already be cancelled.
         let never = CancellationToken::new();
         let unsaved = worktree.unsaved(&never).await;
         if unsaved.as_ref().is_ok_and(|unsaved| unsaved.is_none()) {
@@ -131,30 +133,31 @@ impl WorktreeService {
         worktree.keep();
         let (path, branch) = (worktree.path.display(), &worktree.branch);
         Some(format!(
-            "the worktree {path} is kept, with work on the branch {branch}. When you no longer need it: git \
-             worktree remove {path}"
+            "the worktree {path} was not removed, because it has work on the branch {branch}. When you no longer \
+             need it: git worktree remove {path}"
         ))
     }
 }
 
-/// Checks the directory that a hook created; the error says why it is not accepted.
+/// Checks the directory that a hook created, and returns its real path. The error explains why the
+/// directory is not accepted.
 fn hooks_own(path: &Path, cx: &CallContext) -> Result<PathBuf, String> {
     let shown = path.display();
     if !path.is_absolute() {
         return Err(format!(
-            "A WorktreeCreate hook printed {shown:?}, which is no absolute path."
+            "A WorktreeCreate hook printed {shown:?}, which is not an absolute path."
         ));
     }
     let real = fs::canonicalize(path).ok().filter(|real| real.is_dir());
     let real = real.ok_or_else(|| {
-        format!("A WorktreeCreate hook printed {shown}, and there is no such directory.")
+        format!("A WorktreeCreate hook printed {shown}, which is not an existing directory.")
     })?;
-    // Such a directory would give access to everything below it.
+    // A directory above the project would give access to everything below it.
     let above = cx.permissions.directories.iter();
     let mut above = above.filter_map(|one| fs::canonicalize(one).ok());
     if real.parent().is_none() || above.any(|one| one.starts_with(&real)) {
         return Err(format!(
-            "A WorktreeCreate hook printed {shown}, which is no directory beside the project but one that holds it."
+            "A WorktreeCreate hook printed {shown}, which contains the project. Create the worktree outside of it."
         ));
     }
     Ok(real)
@@ -204,7 +207,7 @@ impl IsolatedWorktree {
         let mut worktree = match copy {
             WorktreeCopy::Git(worktree) => worktree,
             WorktreeCopy::Hook { .. } => {
-                let note = format!("It worked in {}, which a hook made.", path.display());
+                let note = format!("It worked in {}, which a hook created.", path.display());
                 return WorktreeOutcome {
                     path: Some(path),
                     branch: None,
@@ -222,15 +225,15 @@ impl IsolatedWorktree {
                 let removed = copy.remove(!has_work, &self.cx).await;
                 let mut note = match has_work {
                     true => format!(
-                        "What it changed is on the branch {branch} ({}): look at it with `git diff HEAD...{branch}`, \
-                         take it over with `git merge {branch}`, or drop it with `git branch -D {branch}`.",
+                        "Its changes are on the branch {branch} ({}): inspect them with `git diff HEAD...{branch}`, \
+                         merge them with `git merge {branch}`, or drop them with `git branch -D {branch}`.",
                         counted(unsaved.commits as u64, "commit"),
                     ),
                     false => String::new(),
                 };
                 let left = removed.err();
                 if let Some(why) = &left {
-                    note += &format!(" Its worktree is still there: {why}.");
+                    note += &format!(" Its worktree still exists: {why}.");
                 }
                 WorktreeOutcome {
                     path: left.map(|_| path),
@@ -242,7 +245,7 @@ impl IsolatedWorktree {
                 worktree.keep();
                 WorktreeOutcome {
                     note: format!(
-                        "Its worktree {} (branch {branch}) is kept as it is: {why}.",
+                        "Its worktree {} (branch {branch}) was left unchanged: {why}.",
                         path.display()
                     ),
                     path: Some(path),

@@ -372,7 +372,7 @@ async fn a_server_that_cannot_begin_says_why_and_is_not_tried_again() {
     let input = json!({"operation": "documentSymbol", "filePath": "a.mine"});
     let error = code.lsp(input.clone()).await.unwrap_err();
     assert!(
-        error.contains("mine could not begin: no component here"),
+        error.contains("mine failed to start: no component here"),
         "{error}"
     );
     fs::remove_file(&program).unwrap();
@@ -406,7 +406,7 @@ async fn a_server_that_dies_hangs_or_floods_is_an_error_and_the_next_call_works(
         );
     }
     let restart = json!({"operation": "restart", "filePath": "a.mine"});
-    assert_eq!(code.lsp(restart).await.unwrap(), "mine was started again.");
+    assert_eq!(code.lsp(restart).await.unwrap(), "mine was restarted.");
     assert_eq!(code.lsp(input).await.unwrap(), "function f 1");
     code.close().await;
 }

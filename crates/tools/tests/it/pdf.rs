@@ -251,8 +251,8 @@ async fn pages_are_drawn_while_they_fit_and_while_drawing_works() {
             .count()
     };
     assert_eq!((pictures(&said[0]), pictures(&said[1])), (15, 0));
-    let rest = "--- page 20 of 20 ---\n[no text layer, and no more pages are drawn in one answer: ask for it \
-                with pages \"20\"]";
+    let rest = "--- page 20 of 20 ---\n[no text layer, and the limit of drawn pages in one result is reached: \
+                request it with pages \"20\"]";
     for output in &said {
         let Some(Content::Text { text }) = output.content.last() else {
             panic!("{output:?}");

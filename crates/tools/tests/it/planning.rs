@@ -331,7 +331,7 @@ async fn notes_stay_small() {
     let session = session();
     let note = |path: &str, bytes: usize| json!({"path": path, "content": "x".repeat(bytes)});
     let long = session.say("MemoryWrite", note("a.md", 65 * 1024)).await;
-    assert!(long.refused().contains("at most 65536"));
+    assert!(long.refused().contains("the limit is 65536"));
     for number in 0..16 {
         let path = format!("{number}.md");
         session
@@ -340,7 +340,7 @@ async fn notes_stay_small() {
             .ok();
     }
     let full = session.say("MemoryWrite", note("one-more.md", 1)).await;
-    assert!(full.refused().contains("Delete what is out of date"));
+    assert!(full.refused().contains("Delete outdated notes"));
     // In place of itself a note may stay as long as it was.
     session
         .say("MemoryWrite", note("0.md", 64 * 1024))

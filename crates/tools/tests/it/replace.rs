@@ -318,7 +318,7 @@ async fn a_file_with_two_names_is_changed_once_and_notebooks_are_not() {
     assert_eq!(session.project.read("n.ipynb"), "{\"cells\": [\"x\"]}\n");
     let input = json!({"pattern": "x", "replacement": "y", "path": session.project.root()});
     let said = session.say("ReplaceInFiles", input).await.ok();
-    let (_, left) = said.split_once("Left alone:").expect("says what it leaves");
+    let (_, left) = said.split_once("Skipped:").expect("says what it leaves");
     insta::assert_snapshot!(left.trim());
 }
 

@@ -122,7 +122,7 @@ async fn vector_07_a_skill_for_people_is_refused_to_the_model() {
     let refused = session.say("Skill", json!({"skill": "d"})).await.refused();
     assert_eq!(
         refused,
-        "The skill \"d\" can be called by a person only (disable-model-invocation): they type /d."
+        "The skill \"d\" can be called only by the user (disable-model-invocation), who types /d."
     );
     let book = session.services.get::<SkillService>().unwrap();
     let (aside, cancel) = (NestedCalls::default(), CancellationToken::new());
@@ -397,7 +397,7 @@ async fn a_skill_that_forks_is_carried_out_by_a_subagent() {
     assert!(output.messages.is_empty() && output.patches.is_empty());
     assert_eq!(
         text_of(&output),
-        "The skill look was carried out by a subagent:\n\nLooked."
+        "The skill look was run by a subagent:\n\nLooked."
     );
     assert_eq!(
         output.structured,

@@ -45,8 +45,8 @@ pub(super) fn deduplicate(
     let told = format!("{name}: {part}");
     if journal.ledger().may_point_to(&real, &told) {
         output.content = vec![Content::text(format!(
-            "{name}: unchanged since your Read of {part}; that answer still holds. If you no longer \
-             have it, make the same call once more."
+            "{name}: unchanged since your Read of {part}; that result is still valid. If you no longer \
+             have it, make the same call again."
         ))];
     }
     Ok(output)

@@ -33,7 +33,7 @@ use crate::{blocking::blocking, fs::explain, paths::shown};
 
 /// The maximum file size, in bytes.
 const FILE_LIMIT: u64 = 64 << 20;
-/// The length of the longer side to which models scale images down.
+/// The maximum length of the longer side; models scale larger images down.
 const LONG_SIDE: u32 = 1_568;
 /// The file size above which an image is sent as JPEG, in bytes.
 const SENT_BYTES: usize = 500 << 10;
@@ -179,7 +179,11 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<EncodedImage, String> {
         Ok(ImageFormat::Jpeg) => (ImageFormat::Jpeg, "JPEG", "image/jpeg"),
         Ok(ImageFormat::Gif) => (ImageFormat::Gif, "GIF", "image/gif"),
         Ok(ImageFormat::WebP) => (ImageFormat::WebP, "WebP", "image/webp"),
-        _ => return Err("this is no image that can be shown (PNG, JPEG, GIF, WebP).".to_owned()),
+        _ => {
+            return Err(
+                "this is not an image that can be shown (PNG, JPEG, GIF, WebP).".to_owned(),
+            );
+        }
     };
     let damaged = |error: ImageError| explain_damage(name, &error);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
@@ -249,7 +253,7 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<EncodedImage, String> {
     Ok(done(&image, media_type, &sent, original))
 }
 
-const AGAIN: &str = "Get the file again, or look at it with a shell command.";
+const AGAIN: &str = "Get the file again, or inspect it with a shell command.";
 
 fn explain_damage(name: &str, error: &ImageError) -> String {
     match error {

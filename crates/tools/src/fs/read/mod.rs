@@ -40,20 +40,20 @@ use crate::{
     plural::counted,
 };
 
-/// The size up to which files are read on the calling thread: handing them to another thread costs
-/// 20 µs, which is more than reading 1 KiB (16 µs) and a third of reading this much (70 µs).
+/// The maximum size of files that are read on the calling thread, in bytes. Handing a file to another
+/// thread costs 20 µs: more than reading 1 KiB (16 µs), and a third of reading 16 KiB (70 µs).
 const READ_DIRECTLY: u64 = 16 << 10;
 
 /// Reads a file: text, an image, a notebook or a PDF.
 ///
 /// - Text comes as lines, each as its number, a tab and the text. Without `offset` and `limit` it
 ///   starts at line 1 and returns up to 2000 lines or about 25000 tokens. If that is not all, the
-///   last line says `PARTIAL view` and the `offset` to go on with.
-/// - Lines over 2000 characters are cut; `char_offset` reads on inside such a line.
+///   last line says `PARTIAL view` and the `offset` to continue with.
+/// - Lines over 2000 characters are cut; `char_offset` continues inside a cut line.
 /// - Line numbers and the notes in square brackets at the end are not part of the file.
 /// - Images (PNG, JPEG, GIF, WebP) are shown to you, large ones scaled down.
 /// - Notebooks (.ipynb) come cell by cell with ids and outputs; `offset` and `limit` count cells.
-/// - PDFs come page by page; over 10 pages, say which with `pages`.
+/// - PDFs come page by page; if there are more than 10, choose some with `pages`.
 /// - Read a file before you change it: Edit, Write and NotebookEdit refuse files that were not read.
 /// - For a directory use LS; to find text in many files use Grep.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,26 +64,26 @@ pub(crate) struct Input {
     /// The first line to return, counted from 1.
     #[serde(default)]
     offset: Option<u64>,
-    /// How many lines to return.
+    /// The number of lines to return.
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
     /// Skip this many characters of the first line or cell; only for reading on in one that was cut.
     #[serde(default)]
     char_offset: Option<u64>,
-    /// The pages of a PDF to return, such as "3", "1-5" or "2-5,9"; at most 20 at once.
+    /// The pages of a PDF to return, such as "3", "1-5" or "2-5,9"; at most 20 per call.
     #[serde(default)]
     pages: Option<String>,
-    /// Return up to four times as much at once. Only when you really need a long text whole.
+    /// Return up to four times as much. Only if you really need a long text completely.
     #[serde(default)]
     allow_large: bool,
-    /// It was a file when it was looked at last, so that a check need not look again: the read itself does.
+    /// It was a file at the last check, so it is not checked again: reading it does that.
     #[serde(skip)]
     was_file: AtomicBool,
 }
 
 impl Input {
-    /// Returns the requested pages; models send a blank string for "none".
+    /// Returns the requested pages; models send an empty string or spaces for "none".
     fn pages(&self) -> Option<&str> {
         let pages = self.pages.as_deref().map(str::trim);
         pages.filter(|pages| !pages.is_empty())
@@ -264,9 +264,9 @@ struct ResolvedTarget {
     found: Option<Metadata>,
 }
 
-/// Returns the file that is meant: the given one or, if it does not exist, the only one whose name
-/// looks the same. Permission was granted for the given name, so the other file must be inside the
-/// permitted directories, and no rule may deny reading it.
+/// Returns the given file or, if it does not exist, the only file with a name that looks the same.
+/// Permission was granted for the given name, so the other file must be inside the permitted
+/// directories, and no rule may deny reading it.
 async fn resolve_target(input: &Input, cx: &CallContext) -> Result<ResolvedTarget, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let target = target(&path, cx)?;
@@ -326,8 +326,7 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
     }
 }
 
-/// Reads a short text file that exists under the given name, the usual case, without checking it
-/// again.
+/// Reads a short text file with exactly the given name, the usual case, without checking it again.
 fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadResult, PathBuf)>, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let was_file = input.was_file.load(Ordering::Relaxed);
@@ -465,10 +464,10 @@ fn output_schema() -> Value {
                     "content": {"type": "string", "description": "The lines of a text"},
                     "numLines": integer(),
                     "startLine": integer(),
-                    "totalLines": {"type": ["integer", "null"], "description": "Null where they were not counted"},
+                    "totalLines": {"type": ["integer", "null"], "description": "Null if they were not counted"},
                     "truncatedByTokenCap": {"type": "boolean"},
                     "base64": {"type": "string", "description": "A picture"},
-                    "type": {"type": "string", "description": "The type of a picture"},
+                    "type": {"type": "string", "description": "The type of an image"},
                     "originalSize": integer(),
                     "dimensions": {"type": "object"},
                     "cells": {"type": "array", "description": "Of a notebook"},

@@ -71,7 +71,7 @@ struct NotebookRenderer {
     text: String,
     cells: Vec<Value>,
     tokens: u64,
-    /// The shown cells, such as `cells 1–3`; `None` if there are none.
+    /// The shown cells, such as `cells 1–3`; `None` if no cell is shown.
     part: Option<String>,
     /// Not even the first cell fits.
     is_cut: bool,
@@ -155,12 +155,12 @@ impl NotebookRenderer {
         }
         // 7 bytes are about 2 tokens, see `estimate_tokens`.
         let room = usize::try_from(left.saturating_mul(7) / 2).unwrap_or(usize::MAX);
-        let kept = &rest[..rest.floor_char_boundary(room)];
-        let mut text = format!("<cell id=\"{name}\"><cell_type>{kind}</cell_type>{kept}");
+        let source_part = &rest[..rest.floor_char_boundary(room)];
+        let mut text = format!("<cell id=\"{name}\"><cell_type>{kind}</cell_type>{source_part}");
         let mut outputs = Vec::new();
-        if kept.len() < rest.len() {
+        if source_part.len() < rest.len() {
             self.is_cut = true;
-            let next = source[..wanted.from + kept.len()].chars().count();
+            let next = source[..wanted.from + source_part.len()].chars().count();
             let _ = write!(
                 text,
                 " [cut: the source has {} characters; read on with offset {}, char_offset {next}]",
@@ -185,7 +185,7 @@ impl NotebookRenderer {
                 if cost > left {
                     self.is_cut = true;
                     outputs.push(Content::text(format!(
-                        "[{} of {count} outputs of this cell do not fit into one answer: try \
+                        "[{} of {count} outputs of this cell do not fit into one result: try \
                          allow_large, or a shell command such as jq]",
                         count - outputs.len()
                     )));
@@ -247,7 +247,7 @@ struct CellToShow<'a> {
     is_first: bool,
 }
 
-/// Returns the offset in a source after this many characters.
+/// Returns the offset in a source after `characters` characters.
 fn skipped(source: &str, cell: usize, characters: u64) -> Result<usize, ToolError> {
     let count = usize::try_from(characters).unwrap_or(usize::MAX);
     match source.char_indices().nth(count) {
@@ -255,7 +255,7 @@ fn skipped(source: &str, cell: usize, characters: u64) -> Result<usize, ToolErro
         None if count == 0 => Ok(0),
         None => Err(ToolError::Failed(format!(
             "char_offset {characters} is past the end: the source of cell {cell} has {} characters. \
-             Use a smaller one, or go on with the next cell.",
+             Use a smaller one, or continue with the next cell.",
             source.chars().count()
         ))),
     }

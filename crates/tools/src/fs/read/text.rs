@@ -96,7 +96,7 @@ fn going_on(page: &TextPage, line: &PageLine, request: &PageRequest) -> String {
     format!("offset {}, char_offset {next}", line.number)
 }
 
-/// Formats the range of shown lines, with the total if `of` is given.
+/// Formats the range of shown lines, with the total number of lines if `of` is set.
 pub(super) fn range(page: &TextPage, request: &PageRequest, of: Option<u64>) -> String {
     let mut range = match page.first == page.last {
         true => format!("line {}", page.first),

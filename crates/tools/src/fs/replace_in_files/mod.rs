@@ -38,25 +38,25 @@ const LARGEST: u64 = 50 << 20;
 /// The time limit of the search for files.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Replaces a text or a regular expression in many files at once.
+/// Replaces a text or a regular expression in many files, in one step.
 ///
 /// - Call it with `pattern` and `replacement` first: it changes nothing, shows every file with its
-///   diff, and returns a `plan_id`. Call it again with only that `plan_id` to carry the plan out.
+///   diff, and returns a `plan_id`. Call it again with only that `plan_id` to apply the plan.
 /// - If any of the files has changed in between, nothing at all is written.
-/// - The pattern is taken literally unless `regex` is set; then `$1` and `${name}` in the replacement
-///   stand for groups and `$$` for a dollar. It matches what Grep matches; `^` and `$` mean lines.
-/// - Ignored, binary, read-only and very large files and notebooks are left alone and listed.
-/// - What was done is undone as one by Undo. For a single file Edit is simpler.
+/// - The pattern is literal unless `regex` is set; then `$1` and `${name}` in the replacement are
+///   groups and `$$` is a dollar sign. It matches what Grep matches; `^` and `$` match at lines.
+/// - Ignored, binary, read-only and very large files and notebooks are skipped and listed.
+/// - Undo reverts the changes of all files together. For a single file, Edit is simpler.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The text to find, or with `regex` the Rust regular expression.
     #[serde(default)]
     pattern: Option<String>,
-    /// What takes its place; may be empty.
+    /// The replacement text; may be empty.
     #[serde(default)]
     replacement: Option<String>,
-    /// Take the pattern as a regular expression.
+    /// Interpret the pattern as a regular expression.
     #[serde(default)]
     regex: bool,
     /// With `regex`: a match may span lines, and `.` matches line breaks too.
@@ -65,16 +65,16 @@ pub(crate) struct Input {
     /// The file or directory to work in; the working directory if left out.
     #[serde(default)]
     path: Option<PathBuf>,
-    /// Only files that fit, such as `*.ts` or `src/**/*.rs`; several separated by spaces or commas.
+    /// Only files that match, such as `*.ts` or `src/**/*.rs`; several separated by spaces or commas.
     #[serde(default)]
     glob: Option<String>,
-    /// Leave out files that fit; several separated by spaces or commas.
+    /// Skip files that match; several separated by spaces or commas.
     #[serde(default)]
     exclude: Option<String>,
-    /// `false` makes the change at once, without a preview.
+    /// `false` makes the change immediately, without a preview.
     #[serde(default = "yes")]
     preview: bool,
-    /// Carries out the plan of an earlier preview; nothing else may be given with it.
+    /// Applies the plan of an earlier preview; no other parameter may be set with it.
     #[serde(default)]
     plan_id: Option<String>,
 }
@@ -99,15 +99,18 @@ impl Input {
         match (&self.plan_id, &self.pattern, &self.replacement) {
             (Some(id), None, None) => Ok(ReplaceAction::Plan { id }),
             (Some(_), _, _) => Err(
-                "`plan_id` carries out a plan as it was shown: leave `pattern` and `replacement` out"
+                "`plan_id` applies a plan exactly as shown: omit `pattern` and `replacement`"
                     .to_owned(),
             ),
             (None, Some(pattern), _) if pattern.is_empty() => {
                 Err("`pattern` is empty: name the text to replace".to_owned())
             }
-            (None, Some(pattern), Some(replacement)) => Ok(ReplaceAction::Search { pattern, replacement }),
+            (None, Some(pattern), Some(replacement)) => Ok(ReplaceAction::Search {
+                pattern,
+                replacement,
+            }),
             (None, _, _) => {
-                Err("give `pattern` and `replacement`, or the `plan_id` of a preview".to_owned())
+                Err("set `pattern` and `replacement`, or the `plan_id` of a preview".to_owned())
             }
         }
     }
@@ -265,7 +268,7 @@ impl Tool for ReplaceInFiles {
         match input.wish().map_err(ToolError::Refused)? {
             ReplaceAction::Plan { id } if self.plans.find(id).is_none() => {
                 Err(ToolError::Refused(format!(
-                    "no plan has the id {id}: it was carried out, or is of another session. Make a new \
+                    "no plan has the id {id}: it was applied, or belongs to another session. Make a new \
                  preview."
                 )))
             }

@@ -33,7 +33,10 @@ pub(super) struct PlannedFile {
 #[derive(Debug, Clone)]
 #[cfg_attr(
     not(feature = "code"),
-    expect(dead_code, reason = "only plans of language servers say it whole")
+    expect(
+        dead_code,
+        reason = "only plans of language servers contain whole files"
+    )
 )]
 pub(super) enum PlannedContent {
     /// The result of the plan's rewrite.

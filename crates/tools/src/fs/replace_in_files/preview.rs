@@ -98,7 +98,7 @@ pub(super) struct SkippedFile {
 pub(super) struct Preview {
     pub(super) files: Vec<PreviewedFile>,
     pub(super) skipped: Vec<SkippedFile>,
-    /// The number of files in which the search found the pattern.
+    /// The number of files that contain the pattern.
     pub(super) matching: usize,
 }
 
@@ -242,15 +242,15 @@ impl Preview {
             text += match self.matching {
                 0 => "Nothing to replace: the pattern matches in no file.",
                 _ if self.skipped.is_empty() => {
-                    "Nothing to replace: the pattern matches, but what would be written is already \
-                     there."
+                    "Nothing to replace: the pattern matches, but every match is already equal to its \
+                     replacement."
                 }
-                _ => "Nothing to replace: every file in which the pattern matches is left alone.",
+                _ => "Nothing to replace: every file that contains the pattern is skipped.",
             };
         } else {
             let _ = write!(
                 text,
-                "Would {}. Nothing is changed yet; to do it call ReplaceInFiles with only plan_id \
+                "Would {}. Nothing is changed yet; to apply this, call ReplaceInFiles with only plan_id \
                  {plan_id}.",
                 self.counts().words(places, false),
             );
@@ -272,7 +272,7 @@ impl Preview {
             }
         }
         if !self.skipped.is_empty() {
-            let _ = write!(text, "\n\nLeft alone:");
+            let _ = write!(text, "\n\nSkipped:");
             for skipped in self.skipped.iter().take(20) {
                 let _ = write!(text, "\n{}: {}", shown(&skipped.path, cwd), skipped.reason);
             }

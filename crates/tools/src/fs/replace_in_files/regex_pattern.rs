@@ -124,7 +124,7 @@ impl RegexPattern {
         let splits = |at: usize| at > 0 && text[at - 1] == b'\r' && text.get(at) == Some(&b'\n');
         let Range { mut start, mut end } = *range;
         if !self.names_cr {
-            // A line feed that matched stands for the complete break.
+            // A matched line feed means the complete line break.
             start -= usize::from(splits(start));
             end = (end - usize::from(splits(end))).max(start);
         }
@@ -132,7 +132,7 @@ impl RegexPattern {
     }
 }
 
-/// Returns whether this is an empty match inside a character. Grep counts bytes; such a match never
+/// Returns whether this is an empty match inside a character. Grep counts bytes; this match never
 /// decides whether a line matches, because an empty pattern also matches at the start of the line.
 fn is_inside_character(text: &[u8], range: &Range<usize>) -> bool {
     let continues = |byte: &u8| (0x80..0xc0).contains(byte);

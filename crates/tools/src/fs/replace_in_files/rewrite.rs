@@ -47,7 +47,7 @@ impl Rewrite {
         })
     }
 
-    /// Returns the pattern with which the search engine finds the files that would change.
+    /// Returns the search engine's pattern for finding the files that would change.
     pub(super) fn search_pattern(&self) -> String {
         match &self.pattern {
             Pattern::Literal(text) => regex::escape(text)

@@ -38,7 +38,7 @@ struct WaitingLines {
     bytes: u64,
 }
 
-/// Lines that were taken together.
+/// The lines that one event of a monitor reports.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MonitorEvent {
     /// The lines. Empty if the output had no new lines but many bytes.
@@ -103,7 +103,7 @@ impl WaitingLines {
         if part.len() > room && !self.is_cut {
             self.is_cut = true;
             let line = mem::take(&mut self.open);
-            self.keep(&line, " [the line goes on]");
+            self.keep(&line, " [the line continues]");
         } else if self.is_cut {
             self.open.clear();
         }
@@ -216,7 +216,10 @@ mod tests {
         }
         let event = lines.take().unwrap();
         assert_eq!(event.bytes, 100_000_000);
-        assert_eq!(event.text.len(), LONGEST_LINE + " [the line goes on]".len());
+        assert_eq!(
+            event.text.len(),
+            LONGEST_LINE + " [the line continues]".len()
+        );
         assert!(lines.take().is_none());
         lines.push(&vec![b'x'; 1 + MOST_BYTES as usize]);
         assert_eq!(lines.take().unwrap().text, "", "but it is too much");

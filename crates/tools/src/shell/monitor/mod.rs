@@ -1,8 +1,8 @@
 //! `Monitor`: a command or a connection whose lines the model receives as they arrive.
 //!
 //! A command is a background task like one of Bash, with the same rules and the same sandbox. Its
-//! output is passed on in events of a few lines each; too many events end it. A WebSocket is opened
-//! by the shared HTTP client. Its address is checked like those of other connections.
+//! output is reported in events of a few lines each; too many events end the monitor. A WebSocket
+//! is opened by the shared HTTP client. Its address is checked like those of other connections.
 
 mod lines;
 mod url;
@@ -31,31 +31,31 @@ const PERSISTENT: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// The maximum number of monitors that run concurrently.
 const MOST: usize = 20;
 
-/// Watches something in the background: each line that the command prints, or each message of the WebSocket, is
-/// shown to you when it comes, between your turns. Lines that come together are one event. Returns at once.
+/// Watches a command or a WebSocket in the background. Each line or message is shown to you when it arrives,
+/// between your turns. Lines that arrive together are one event. Returns immediately.
 ///
 /// - Print only what you must react to: `tail -n0 -F app.log | grep --line-buffered -E "ERROR|FATAL"`, or a loop
 ///   that prints when a state changes. Pipes need line buffering (`grep --line-buffered`, `stdbuf -oL`,
-///   `awk … fflush()`), else lines come late. Lines of stderr count too; `2>/dev/null` leaves them out.
-/// - Cover failure as well as success: what prints nothing when it breaks looks like something that still runs.
-/// - More than 100 events in a minute end it. At most 20 run at once.
-/// - It ends with its command, after `timeout_ms`, with TaskStop, and with the session. For a single answer use
+///   `awk … fflush()`); otherwise lines arrive late. Lines of stderr are included; `2>/dev/null` removes them.
+/// - Cover failure as well as success: a command that prints nothing when it breaks looks like one that still runs.
+/// - More than 100 events in a minute end the monitor. At most 20 run concurrently.
+/// - It ends with its command, after `timeout_ms`, with TaskStop, and with the session. For a single result use
 ///   Bash with `run_in_background` instead.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What is watched, in 5 to 10 words; it stands above each event.
+    /// A description in 5 to 10 words: the heading of each event.
     description: String,
     /// The command line. Either this or `ws`.
     command: Option<String>,
-    /// A WebSocket in its place. The user is always asked.
+    /// A WebSocket, instead of `command`. The user is always asked.
     ws: Option<SocketInput>,
-    /// How long it may run, in milliseconds (default 300000, at most 1800000).
+    /// The lifetime in milliseconds (default 300000, at most 1800000).
     timeout_ms: Option<f64>,
-    /// Let it run as long as the session, without `timeout_ms`.
+    /// Run as long as the session, without `timeout_ms`.
     #[serde(default)]
     persistent: bool,
-    /// The command, as Bash would have it.
+    /// The command as input of Bash, filled in by haft.
     #[serde(skip)]
     bash: Option<bash::Input>,
 }
@@ -104,7 +104,7 @@ impl Input {
 
 pub(crate) struct Monitor;
 
-/// Checks whether another monitor may be started.
+/// Returns an error if the maximum number of monitors is already running.
 fn has_room(cx: &CallContext) -> Result<(), ToolError> {
     let Ok(tasks) = cx.services.get::<BackgroundTasks>() else {
         return Ok(());
@@ -116,7 +116,7 @@ fn has_room(cx: &CallContext) -> Result<(), ToolError> {
         return Ok(());
     }
     Err(ToolError::Refused(format!(
-        "{MOST} monitors run already, and there may be no more. Stop one with TaskStop first: {}.",
+        "{MOST} monitors are running already, which is the maximum. Stop one with TaskStop first: {}.",
         ids.join(", ")
     )))
 }
@@ -200,7 +200,7 @@ impl Tool for Monitor {
             false => format!("at most {}", super::limits::format(lifetime)),
         };
         let text = format!(
-            "Monitor {id} runs, {ends}. Its events come to you by themselves: do not wait for them."
+            "Monitor {id} is running, {ends}. Its events are sent to you automatically: do not wait for them."
         );
         let mut structured = json!({"taskId": id, "timeoutMs": milliseconds});
         if input.persistent {

@@ -57,7 +57,7 @@ pub(super) fn check_protocols(protocols: &[String]) -> Result<(), ToolError> {
     match protocols.len() <= MOST_PROTOCOLS && protocols.iter().all(is_word) {
         true => Ok(()),
         false => Err(ToolError::Refused(
-            "`ws.protocols` must be at most 20 names of subprotocols, without blanks or commas."
+            "`ws.protocols` must be at most 20 names of subprotocols, without spaces or commas."
                 .to_owned(),
         )),
     }
@@ -125,8 +125,8 @@ pub(super) async fn start(
     Ok(id)
 }
 
-/// Returns the allowed addresses: public ones, and another one only if a rule names exactly that
-/// address.
+/// Returns the allowed addresses: all public addresses, and the one that the URL contains if a rule
+/// names exactly that address.
 fn allowed(url: &SocketUrl, cx: &CallContext) -> AllowedAddresses {
     let rules = &cx.permissions.hosts;
     let named = url.host.address();
@@ -135,7 +135,7 @@ fn allowed(url: &SocketUrl, cx: &CallContext) -> AllowedAddresses {
     AllowedAddresses::public().with(named)
 }
 
-/// Returns the host as rules expect it: without brackets.
+/// Returns the host in the format of rules: without brackets.
 fn bare(host: &Host) -> String {
     match host.address() {
         Some(address) => address.to_string(),

@@ -1,5 +1,5 @@
-// Runs what comes on descriptor 3, a JSON object a line, and answers on 4 in the same way. What is printed goes to
-// 1 and 2. Ends with descriptor 3.
+// Runs the requests that arrive on descriptor 3, one JSON object per line, and answers on 4 in the same format. The
+// code prints to 1 and 2. Exits when descriptor 3 is closed.
 (() => {
   'use strict';
   const fs = require('fs');
@@ -23,7 +23,7 @@
       }
     }
   };
-  // So that nothing printed is still on its way when the code is over, or when it ends the interpreter.
+  // Printing is synchronous, so that all output has arrived when the code finishes or exits the interpreter.
   for (const stream of [process.stdout, process.stderr]) {
     if (stream._handle && stream._handle.setBlocking) stream._handle.setBlocking(true);
   }
@@ -51,7 +51,7 @@
   };
   const written = (value) => cut(util.inspect(value, { depth: 4, maxArrayLength: 200, maxStringLength: mostText }));
 
-  // Its evaluator knows `await` at the top, and keeps what is declared there.
+  // The evaluator of node's REPL supports `await` at the top level, and keeps the declarations there.
   const repl = require('repl').start({
     prompt: '',
     input: new PassThrough(),
@@ -72,11 +72,11 @@
     return cut((own > 0 ? lines.slice(0, own) : lines).join('\n'));
   };
 
-  // `{a: 1}` is an object and no block, where it can be one.
+  // If code such as `{a: 1}` can be parsed as an object, it is not treated as a block.
   const options = { filename: 'repl' };
   const loader = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
   if (loader) options.importModuleDynamically = loader;
-  // That this is new to node is of no use to who wrote the code.
+  // Hides the warning about this experimental option, which does not help the author of the code.
   const emitWarning = process.emitWarning;
   process.emitWarning = (warning, ...rest) => {
     if (!/USE_MAIN_CONTEXT_DEFAULT_LOADER/.test(String(warning))) emitWarning.call(process, warning, ...rest);
@@ -107,7 +107,7 @@
       try {
         script = compiled(code);
       } catch (error) {
-        // With `await` it is no script; whatever else is wrong is found again.
+        // Code with top-level `await` cannot be compiled as a script. The evaluator reports any other error again.
         if (/\bawait\b/.test(code)) {
           repl.eval(code + '\n', repl.context, 'repl', (error, value) => {
             error === null || error === undefined ? end(null, value, false) : state.fail && state.fail(error);
@@ -152,7 +152,7 @@
   process.on('SIGINT', () => state.interrupt && state.interrupt());
   const astray = (error) => process.stderr.write(`Uncaught ${inWords(error)}\n`);
   process.on('uncaughtException', astray);
-  // What the evaluator fails with comes here, too.
+  // Errors of the evaluator also arrive here.
   const failed = (error) => (state.fail ? state.fail(error) : astray(error));
   repl._domain.removeAllListeners('error');
   repl._domain.on('error', failed);

@@ -1,5 +1,5 @@
-# Runs what comes on descriptor 3, a JSON object a line, and answers on 4 in the same way. What is printed goes to
-# 1 and 2. Ends with descriptor 3.
+# Runs the requests that arrive on descriptor 3, one JSON object per line, and answers on 4 in the same format. The
+# code prints to 1 and 2. Exits when descriptor 3 is closed.
 def _haft_main():
     import ast, base64, builtins, io, json, linecache, os, signal, sys, threading, traceback, types
 
@@ -47,7 +47,7 @@ def _haft_main():
         helpers.Gcf.destroy_all()
 
     def as_picture(value):
-        """Shows a value as a picture; False if it is none."""
+        """Shows a value as an image; returns False if it is not an image."""
         if isinstance(value, (bytes, bytearray)) and bytes(value[:4]) in (b"\x89PNG", b"GIF8", b"\xff\xd8\xff\xe0", b"\xff\xd8\xff\xe1"):
             show_png(bytes(value))
             return True
@@ -75,7 +75,7 @@ def _haft_main():
                 print(cut(repr(value)))
 
     class Figures:
-        """Figures that matplotlib would show in a window are handed over."""
+        """An import hook: figures that matplotlib would show in a window are sent as images."""
 
         def __init__(self, loader=None):
             self.loader = loader
@@ -101,9 +101,9 @@ def _haft_main():
     sys.modules["__main__"] = main
     sys.argv = [""]
     sys.meta_path.insert(0, Figures())
-    # There is no display; what it starts draws without one, too.
+    # There is no display, neither here nor for processes that the code starts.
     os.environ.setdefault("MPLBACKEND", "Agg")
-    # It complains where it cannot keep its caches in the home.
+    # matplotlib prints a warning if it cannot store its caches in the home directory.
     if not os.path.exists(os.path.expanduser("~/.config/matplotlib/matplotlibrc")):
         temporary = os.environ.get("TMPDIR", "/tmp")
         os.environ.setdefault("MPLCONFIGDIR", os.path.join(temporary, "matplotlib"))
@@ -114,7 +114,7 @@ def _haft_main():
         setattr(sys, f"__{name}__", stream)
 
     def run(code, name):
-        """Runs a text; the value of its last expression."""
+        """Runs the code; returns the value of its last expression."""
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         tree = ast.parse(code, name, "exec")

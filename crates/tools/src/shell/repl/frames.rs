@@ -35,7 +35,7 @@ pub(super) struct DriverAnswer {
     pub(super) error: Option<String>,
     /// The code failed because it was interrupted.
     pub(super) interrupted: bool,
-    /// The number of images that were left out.
+    /// The number of images that were omitted because there were too many.
     pub(super) left_out: u64,
 }
 
@@ -86,7 +86,7 @@ pub(super) async fn follow(mut output: CommandOutput, to: mpsc::Sender<DriverFra
 
 fn read_line(line: &[u8]) -> DriverFrame {
     let Ok(line) = serde_json::from_slice::<DriverLine>(line) else {
-        return DriverFrame::Nonsense("a line that is no answer");
+        return DriverFrame::Nonsense("a line that is not an answer");
     };
     let cut = |text: String| match text.char_indices().nth(LONGEST_TEXT) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -101,7 +101,7 @@ fn read_line(line: &[u8]) -> DriverFrame {
                 nonce: line.nonce,
                 bytes,
             },
-            Err(_) => DriverFrame::Nonsense("a picture that is none"),
+            Err(_) => DriverFrame::Nonsense("an image that cannot be decoded"),
         };
     }
     match line.done {
@@ -114,7 +114,7 @@ fn read_line(line: &[u8]) -> DriverFrame {
                 left_out: line.left_out,
             },
         },
-        false => DriverFrame::Nonsense("a line that says nothing"),
+        false => DriverFrame::Nonsense("a line without content"),
     }
 }
 

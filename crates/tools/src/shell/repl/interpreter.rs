@@ -64,7 +64,8 @@ pub(super) struct Interpreter {
     _readers: JoinSet<()>,
 }
 
-/// The confinement of an interpreter, as far as it must not be weaker than that of a call.
+/// The permissions of an interpreter when it started. A call must not use an interpreter that has
+/// more permissions than the call.
 #[derive(Debug)]
 struct ReplGrants {
     profile: ConfinementProfile,
@@ -100,24 +101,24 @@ impl ReplGrants {
     /// Returns the reason why an interpreter started under this confinement must not be used under
     /// `now`, or `None` if it may.
     ///
-    /// A guard that mediates opens enforces protection that was added since the start. For hidden
-    /// paths that is not enough: the interpreter may already have them open.
+    /// If the guard mediates opens, it also enforces protection that was added since the start. For
+    /// hidden paths this is not enough, because the interpreter may already have them open.
     fn why_not_for(&self, now: &Self, mediated: bool) -> Option<String> {
         let missing = |few: &[PathBuf], many: &[PathBuf]| {
             let found = few.iter().find(|one| !many.contains(one));
             found.map(|path| path.display().to_string())
         };
         if self.profile != now.profile {
-            return Some("commands are confined in another way".to_owned());
+            return Some("commands are confined differently".to_owned());
         }
         if self.network != now.network {
-            return Some("what commands may reach in the network is other".to_owned());
+            return Some("the network access of commands is different".to_owned());
         }
         if let Some(path) = missing(&now.hidden, &self.hidden) {
             return Some(format!("a rule hides {path} from commands"));
         }
         if let Some(path) = missing(&self.writable, &now.writable) {
-            return Some(format!("{path} may not be written any more"));
+            return Some(format!("{path} may no longer be written"));
         }
         let protected = missing(&now.protected, &self.protected).filter(|_| !mediated);
         let closed = missing(&now.closed, &self.closed);
@@ -310,9 +311,9 @@ impl Interpreter {
                         deadline = (Instant::now() + GRACE).into();
                     }
                     ReplEnd::TimedOut => {
-                        return self.lost("its time was over, and it did not let itself be interrupted".to_owned());
+                        return self.lost("its timeout expired, and it could not be interrupted".to_owned());
                     }
-                    _ => return self.lost("it was interrupted, and went on".to_owned()),
+                    _ => return self.lost("it was interrupted, but continued".to_owned()),
                 },
                 _ = ticks.tick() => {
                     if self.printed.is_flood() {
@@ -344,7 +345,7 @@ impl Interpreter {
                 uncovered: Some(path),
                 ..
             }) => format!(
-                "{} is hidden from it, and could be read: it was ended",
+                "{} is hidden from it but could be read, so it was ended",
                 path.display()
             ),
             Some(CommandEnd {
@@ -354,12 +355,12 @@ impl Interpreter {
             Some(CommandEnd {
                 how: ExitKind::Exited(code),
                 ..
-            }) => format!("it ended itself, with exit code {code}"),
+            }) => format!("it exited with code {code}"),
             Some(CommandEnd {
                 how: ExitKind::Killed(signal),
                 ..
             }) => format!("signal {signal} ended it"),
-            Some(_) => "it is gone".to_owned(),
+            Some(_) => "it has ended".to_owned(),
         };
         self.process.kill(Duration::ZERO);
         // Wait for the last output.

@@ -4,7 +4,7 @@
 //! - `interpreter`: a running interpreter
 //! - `driver.py`, `driver.js`: the driver inside the interpreter
 //! - `frames`: the messages of the driver
-//! - `printed`: the output of the code
+//! - `output`: the output of the code
 
 mod frames;
 mod interpreter;
@@ -40,30 +40,30 @@ const LONGEST: usize = 200_000;
 /// The maximum length of the first line in the title of a card.
 const SUBJECT: usize = 80;
 
-/// Runs code in an interpreter that keeps its state: variables, imports and functions of one call are there in
-/// the next. Returns what it prints and the value of the last expression; figures (matplotlib) and pictures
-/// come as images, `display(x)` shows more of them.
+/// Runs code in an interpreter that keeps its state: variables, imports and functions of one call are available
+/// in the next. Returns what the code prints and the value of the last expression. Figures (matplotlib) and
+/// images are returned as images; `display(x)` shows more of them.
 ///
 /// - For trying things out, data and plots. For commands use Bash.
-/// - `await` works at the top. In node, `const` and `let` cannot be declared twice: use `var` for what you may
-///   declare again.
-/// - Code that takes longer than `timeout` is interrupted; the state stays, if it lets itself be.
+/// - `await` works at the top level. In node, `const` and `let` cannot be declared twice: use `var` for names
+///   that you may declare again.
+/// - Code that takes longer than `timeout` is interrupted; the state remains if the interrupt works.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The interpreter.
     language: ReplLanguage,
-    /// What to run.
+    /// The code to run.
     #[serde(default)]
     code: String,
-    /// The longest it may take, in milliseconds (default 120000, at most 600000).
+    /// The timeout in milliseconds (default 120000, at most 600000).
     timeout: Option<f64>,
-    /// Begin with a new interpreter.
+    /// Start with a new interpreter.
     #[serde(default)]
     restart: bool,
 }
 
-/// An interpreter that there is.
+/// A supported interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ReplLanguage {
@@ -138,8 +138,8 @@ impl Tool for Repl {
             deferred: true,
             access: Access::Anything,
             result_cap: None,
-            // The effect of the code is unknown, so it is confined like the interpreter run as a
-            // command.
+            // The effects of the code are unknown, so it is confined like a command that runs the
+            // interpreter.
             rules: RuleMatch::Command("language"),
             needs: const { &[ServiceNeed::service::<ShellProgram>()] },
             ..Profile::default()
@@ -189,12 +189,14 @@ impl Tool for Repl {
                 found.end().await;
             } else if !found.is_alive() {
                 was_lost = true;
-                notes.push(format!("The interpreter had ended since: {BEGINS_ANEW}"));
+                notes.push(format!(
+                    "The interpreter has ended since the last call: {BEGINS_ANEW}"
+                ));
             } else if let Some(why) = found.misfit(&confinement) {
                 found.end().await;
                 was_lost = true;
                 notes.push(format!(
-                    "What may be touched has changed since the interpreter began ({why}): {BEGINS_ANEW}"
+                    "The permissions have changed since the interpreter started ({why}): {BEGINS_ANEW}"
                 ));
             } else {
                 *held = Some(found);
@@ -202,7 +204,7 @@ impl Tool for Repl {
         }
         let is_new = held.is_none();
         if input.code.trim().is_empty() {
-            let text = format!("The next call begins a new {}.", input.language.name());
+            let text = format!("The next call starts a new {}.", input.language.name());
             return Ok(ToolOutput::text(text).with_structured(json!({
                 "language": input.language, "restarted": true,
             })));
@@ -326,14 +328,14 @@ fn answer(
     match &end {
         ReplEnd::Done => {}
         ReplEnd::TimedOut => parts.push(format!(
-            "Interrupted after {}: it was not done. The state is kept; a longer `timeout` is possible.",
+            "Interrupted after {}: the code had not finished. The state remains; set a longer `timeout` if needed.",
             limits::format(longest)
         )),
         ReplEnd::Interrupted => {
-            parts.push("[Request interrupted by user for tool use] The state is kept.".to_owned());
+            parts.push("[Request interrupted by user for tool use] The state remains.".to_owned());
         }
         ReplEnd::Lost(why) => parts.push(format!(
-            "The interpreter is gone: {why}. Its state is lost; the next call begins a new one."
+            "The interpreter has ended: {why}. Its state is lost; the next call starts a new one."
         )),
     }
     if !printed.trim_end().is_empty() {
@@ -349,7 +351,7 @@ fn answer(
     notes.extend(unshown);
     if answer.left_out > 0 {
         notes.push(format!(
-            "{} more pictures were left out: show fewer in one call.",
+            "{} more images were left out: show fewer in one call.",
             answer.left_out
         ));
     }
@@ -388,7 +390,7 @@ fn pictures(images: Vec<Vec<u8>>) -> (Vec<Content>, Vec<String>) {
     for bytes in images {
         match picture(&bytes) {
             Ok(content) => shown.push(content),
-            Err(why) => notes.push(format!("A picture cannot be shown: {why}")),
+            Err(why) => notes.push(format!("An image cannot be shown: {why}")),
         }
     }
     (shown, notes)
@@ -401,7 +403,7 @@ fn picture(bytes: &[u8]) -> Result<Content, String> {
 
 #[cfg(not(feature = "fs"))]
 fn picture(_: &[u8]) -> Result<Content, String> {
-    Err("this build has no file tools, so that it cannot read pictures".to_owned())
+    Err("this build has no file tools, so it cannot read images".to_owned())
 }
 
 #[cfg(test)]

@@ -84,8 +84,8 @@ impl CommandRun<'_> {
         Ok(output)
     }
 
-    /// Turns the processes that the command left running into a task. The leftovers of a read-only
-    /// command are killed.
+    /// Registers the processes that the command left running as a task. If the command is
+    /// read-only, they are killed instead.
     pub(super) async fn left_running(
         &self,
         due: &mut PendingAnswer,
@@ -160,8 +160,8 @@ impl CommandRun<'_> {
         let output_file = blocking(move || capture.keep()).await?.map_err(|error| {
             due.job.kill(KillCause::Leftover, Duration::ZERO);
             ToolError::Failed(format!(
-                "The command was ended: it should have gone on in the background, but its output \
-                 cannot be kept: {error}"
+                "The command was ended: it could not continue in the background, because its output \
+                 cannot be stored: {error}"
             ))
         })?;
         let at_end = due.watched.take().map(|watched| -> BoxFuture<'static, _> {

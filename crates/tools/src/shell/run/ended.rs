@@ -89,16 +89,17 @@ impl CommandRun<'_> {
         Ok(output)
     }
 
-    /// Returns the note for a command that lists processes or sockets: the sandbox hides the user's.
+    /// Returns the note for a command that lists processes or sockets: the sandbox hides the
+    /// user's.
     fn unseen(&self, due: &PendingAnswer) -> Option<String> {
         let name = exit_code::lists_processes(&self.analysis)?;
         let isolated =
             due.confinement.profile != ConfinementProfile::Full && due.job.sees_only_its_own;
         isolated.then(|| {
             format!(
-                "{name} ran in a sandbox, where only the processes and sockets of this command itself \
-                 are seen, and none of the user's. To see those, run it with \
-                 dangerouslyDisableSandbox: true, which the user is asked about."
+                "{name} ran in a sandbox, which shows only this command's own processes and sockets, \
+                 not those of the user. To see all of them, run it with dangerouslyDisableSandbox: true: \
+                 the user is then asked."
             )
         })
     }
@@ -116,8 +117,8 @@ impl CommandRun<'_> {
         answer.first = Some(INTERRUPTED.to_owned());
         let body = command_output::of_failure(&due.job.capture, self.limits.failed_output);
         if let Some(watched) = due.watched.take() {
-            // The user does not want to wait after an interrupt, but the changes are still
-            // recorded.
+            // The user should not have to wait after an interrupt. The changes are recorded in the
+            // background.
             let command = self.input.command.clone();
             haft_contract::spawn_boxed(change_tracking::after(watched, due.control(), command));
         }
@@ -142,7 +143,7 @@ impl CommandRun<'_> {
         answer.field("timedOutAfterMs", milliseconds(after));
         if let Some(why) = why {
             answer.note(format!(
-                "It was killed and not moved to the background: {why}."
+                "It was killed instead of moved to the background: {why}."
             ));
         }
         answer.notes.extend(waits(&job));
@@ -202,17 +203,17 @@ impl CommandRun<'_> {
 /// Returns the error for a command that could have read a hidden file.
 fn uncovered(path: &Path) -> ToolError {
     ToolError::Failed(format!(
-        "The command was ended, and what it printed is withheld: {}, which it may not read, was replaced \
-         from outside while it ran. What it changed stays changed. Run it again.",
+        "The command was ended and its output is withheld: {}, which it may not read, was replaced from \
+         outside while it ran. Its changes remain. Run it again.",
         escaped(path.as_os_str())
     ))
 }
 
 /// Returns the error for a command whose sandbox was ended from outside.
 fn lost(job: &CommandJob, limit: usize) -> ToolError {
-    let said = command_output::of_failure(&job.capture, limit).text;
+    let output = command_output::of_failure(&job.capture, limit).text;
     ToolError::Failed(format!(
-        "The command was ended from outside; how far it got is not known. What it printed:\n{said}"
+        "The command was ended from outside, and it is not known how far it got. Its output:\n{output}"
     ))
 }
 

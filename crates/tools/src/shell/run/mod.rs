@@ -1,8 +1,8 @@
-//! Runs one command, from its line to the answer.
+//! Runs one command, from the command line to the tool result.
 //!
-//! The command is started and waited for. If the sandbox refused something, the user is asked, and
-//! with an approval the command runs again. `ended` and `background` contain the possible outcomes
-//! of the wait.
+//! haft starts the command and waits for it. If the sandbox refused an access, haft asks the user
+//! and runs the command again if the user allows the access. `ended` and `background` build the
+//! result for each possible outcome of the wait.
 
 mod background;
 mod ended;
@@ -84,6 +84,7 @@ pub(crate) async fn monitor(
     run.monitored(due, lifetime).await
 }
 
+/// One run of a command for one call.
 struct CommandRun<'a> {
     shell: &'a ShellService,
     input: &'a Input,
@@ -125,7 +126,7 @@ enum WaitOutcome {
     Ended(CommandEnd),
     Interrupted,
     TimedOut(Duration),
-    /// The user wants the command to continue in the background.
+    /// The user moved the command to the background.
     Detached,
 }
 
@@ -140,7 +141,8 @@ struct PendingAnswer {
     notes: Vec<String>,
 }
 
-/// The refusal of a command because a directory was not scanned for files that deny rules hide.
+/// Returns the error text for a command that is not started because a directory was not scanned
+/// completely for files that deny rules hide.
 fn unscanned(directory: &Path) -> String {
     format!(
         "The command was not started: a Read deny rule may hide files below {}, and there are too many directories \
@@ -190,7 +192,8 @@ impl<'a> CommandRun<'a> {
     }
 
     async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
-        // Registered first, so that a request before the command runs is not lost.
+        // Registered first, so that a request to detach is not lost if it arrives before the
+        // command runs.
         let detach = self.shell.detach_request(self.cx);
         let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
         let refused_before = self.refused_hosts(&confinement).await.len();
@@ -239,8 +242,8 @@ impl<'a> CommandRun<'a> {
         }
     }
 
-    /// Runs `work` unless the call is cancelled. Nothing is running yet, so an interrupt need not
-    /// wait.
+    /// Waits for `work` unless the call is cancelled. Used before the command runs, so that an
+    /// interrupt takes effect immediately.
     async fn unless_cancelled<T>(
         &self,
         work: impl Future<Output = Result<T, ToolError>>,
@@ -284,7 +287,7 @@ impl<'a> CommandRun<'a> {
         self.shell.start(confinement, line, capture).await
     }
 
-    /// Decides about changes of control files and records the refused ones.
+    /// Returns the policy that decides about changes of control files and records the refused ones.
     fn judge(&self, confinement: &Confinement) -> NamePolicy {
         let (control, refused) = (confinement.control.clone(), Arc::clone(&self.refused));
         NamePolicy::from_fn(move |used| {
@@ -336,7 +339,7 @@ impl<'a> CommandRun<'a> {
         }
     }
 
-    /// Answers for a command that was waited for.
+    /// Returns the result of a command according to the outcome of the wait.
     async fn not_ended(
         &self,
         due: PendingAnswer,
@@ -413,7 +416,7 @@ impl<'a> CommandRun<'a> {
         escalate::ask(refused, confinement, gate, self.cx, self.named()).await
     }
 
-    /// Returns the call, for questions about it.
+    /// Returns the description of the call for questions to the user.
     fn named(&self) -> NamedCall {
         NamedCall {
             card: Bash.render_use(self.input).unwrap_or_default(),
@@ -447,7 +450,7 @@ impl<'a> CommandRun<'a> {
     }
 }
 
-/// Variables that configure us, from the settings or from our own environment.
+/// Variables that configure haft, from the settings or from haft's own environment.
 struct ControlVariables(Arc<BTreeMap<String, String>>);
 
 impl ControlVariables {
@@ -484,8 +487,8 @@ fn hosts_note(refused: &[String]) -> Option<String> {
     let mut different: Vec<&str> = refused.iter().map(String::as_str).collect();
     different.dedup();
     different.truncate(5);
-    let told = different.join("\n");
-    (!told.is_empty()).then(|| format!("The sandbox refused connections:\n{told}"))
+    let lines = different.join("\n");
+    (!lines.is_empty()).then(|| format!("The sandbox refused connections:\n{lines}"))
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -3,7 +3,7 @@
 //! haft analyzes a line as written, by the names of its commands. So the snapshot must not contain
 //! any definition that changes what the line does: no function or alias that replaces a command or
 //! builtin known to the analysis, and no option that changes how bash parses a line. The only
-//! exception are aliases that only add safe options (`ls --color=auto`).
+//! exceptions are aliases that only add safe options (`ls --color=auto`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -2,9 +2,9 @@
 //! file.
 //!
 //! The rc file runs once, in an interactive bash without a terminal and without input, for a
-//! limited time. Its definitions are read back and filtered ([`keep`]). The result is a script that
-//! every command can load quickly. If the rc file prints, waits, exits or becomes another shell,
-//! only the snapshot is lost.
+//! limited time. Its definitions are read back and filtered ([`filter`]). The result is a script
+//! that every command can load quickly. If the rc file prints, waits, exits or becomes another
+//! shell, only the snapshot is lost.
 
 mod filter;
 #[cfg(test)]
@@ -67,9 +67,9 @@ const SETSID: [&str; 3] = [
 ];
 
 /// Runs the user's rc file (`rc`, or the one in their home) and returns a snapshot of its
-/// definitions. The shell gets our environment unchanged, like in any terminal; of the environment,
-/// only PATH is read back. `mark` must be plain text that the rc file cannot guess. Five seconds
-/// are a good limit.
+/// definitions. The shell inherits haft's environment unchanged, as in a terminal; of the
+/// environment, only PATH is read back. `mark` must be plain text that the rc file cannot guess.
+/// Five seconds are a good limit.
 pub(crate) async fn take(
     home: &Path,
     rc: Option<&Path>,

@@ -89,7 +89,7 @@ async fn with_a_yes_it_runs_again_and_may_change_just_that() {
     assert_eq!(
         asked,
         [format!(
-            "the sandbox kept it from: changing {0}/file.txt. It has run, and would be run again \
+            "the sandbox refused: changing {0}/file.txt. The command has run, and would run again \
              with changes of {0}/file.txt allowed",
             root.display()
         )]
@@ -184,11 +184,11 @@ async fn a_task_leaves_no_such_file_either() {
     notices.changed().await;
     let notes = notices.take_notices().remove(0).notes;
     assert!(
-        notes[0].starts_with("The sandbox kept it from"),
+        notes[0].starts_with("The sandbox refused changes of"),
         "{notes:?}"
     );
     let text = terminal.call("TaskOutput", json!({"task_id": id})).await;
-    assert!(text.ok().contains("<note>The sandbox kept it from"));
+    assert!(text.ok().contains("<note>The sandbox refused changes of"));
     assert!(!terminal.root().join("evil.cfg").exists());
     assert!(!terminal.root().join("file.txt").exists());
 }
@@ -305,7 +305,7 @@ async fn what_is_hidden_or_closed_is_asked_for_by_its_name_and_then_read() {
     assert_eq!(
         *person.asked.lock().unwrap(),
         [format!(
-            "the sandbox kept it from: reading {0}/.ssh/a. It has run, and would be run again with \
+            "the sandbox refused: reading {0}/.ssh/a. The command has run, and would run again with \
              reading of {0}/.ssh/a allowed",
             place.display()
         )]

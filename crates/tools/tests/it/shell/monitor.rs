@@ -66,7 +66,7 @@ async fn lines_are_read_as_they_come_and_the_end_is_told() {
     );
     assert_eq!(
         heard.ok(),
-        "Monitor monitor_1 runs, at most 1m 40s. Its events come to you by themselves: do not wait for them."
+        "Monitor monitor_1 is running, at most 1m 40s. Its events are sent to you automatically: do not wait for them."
     );
     let notices = notices(&terminal);
     assert_eq!(notices.running()[0].kind, TaskKind::Monitor);
@@ -141,7 +141,7 @@ async fn an_endless_line_is_shown_once() {
     let read = until_over(&terminal).await;
     let texts = texts(&read);
     assert_eq!(texts.len(), 2);
-    assert!(texts[0].starts_with("xxx") && texts[0].ends_with("[the line goes on]"));
+    assert!(texts[0].starts_with("xxx") && texts[0].ends_with("[the line continues]"));
     assert_eq!(texts[1], "end");
 }
 
@@ -406,7 +406,7 @@ async fn a_socket_that_floods_or_breaks_ends_and_one_that_is_silent_can_be_stopp
     assert!(read.last().unwrap().summary.contains("10 MiB"), "{read:?}");
     let breaks = Fake {
         says: Mutex::new(VecDeque::from([Err(
-            "it sent a text that is none".to_owned()
+            "it sent a text that is not UTF-8".to_owned()
         )])),
         ..Fake::default()
     };
@@ -416,13 +416,13 @@ async fn a_socket_that_floods_or_breaks_ends_and_one_that_is_silent_can_be_stopp
         read.last()
             .unwrap()
             .summary
-            .ends_with("a text that is none"),
+            .ends_with("a text that is not UTF-8"),
         "{read:?}"
     );
     let (heard, _) = connected(&mut terminal, Fake::default()).await;
     let id = id(&heard.structured);
     let unread = terminal.call("TaskOutput", json!({"task_id": id})).await;
-    assert!(unread.failed().contains("come to you by themselves"));
+    assert!(unread.failed().contains("are sent to you automatically"));
     let stopped = terminal.call("TaskStop", json!({"task_id": id})).await;
     assert_eq!(stopped.ok(), format!("Stopped task {id} (Listens)."));
     assert!(notices(&terminal).take_notices().is_empty());

@@ -78,7 +78,7 @@ async fn outside_changes_are_merged_or_refused() {
         .await
         .ok();
     assert!(
-        text.contains("+LINE 40") && text.contains("someone else"),
+        text.contains("+LINE 40") && text.contains("These changes are preserved"),
         "9: {text}"
     );
     let error = session

@@ -2,8 +2,8 @@
 //!
 //! PDFs may be malicious, so a separate process parses them, see `haft_pdf`.
 //!
-//! - `look`: lets child processes read the file and draw pages
-//! - `show`: formats the result for the model
+//! - `read_pages`: lets child processes read the file and draw pages
+//! - `render`: formats the result for the model
 
 #[cfg(feature = "pdf")]
 mod read_pages;

@@ -31,7 +31,7 @@ use crate::{
 pub(super) const PAGES_AT_ONCE: usize = 20;
 /// The maximum file size, in bytes.
 const FILE_LIMIT: u64 = 100 << 20;
-/// The number of pages up to which a document is returned without `pages`.
+/// The maximum number of pages of a document that is returned without `pages`.
 const WHOLE_UP_TO: u32 = 10;
 /// The length of the longer side of a drawn page, in pixels.
 const PIXELS: u32 = 1_568;
@@ -152,7 +152,7 @@ async fn look(
             let refusal = UnreadableReason::Damaged(damage);
             let error = PdfReadError::Refused(refusal);
             return Err(ToolError::Failed(format!(
-                "{name} {error}. Nothing could be read of what was asked for. {}",
+                "{name} {error}. None of the requested pages could be read. {}",
                 advice(&error)
             )));
         }
@@ -197,7 +197,7 @@ fn advice(error: &PdfReadError) -> &'static str {
     }
 }
 
-/// Returns the damage if none of the read pages has text because of it. An empty page alone is not
+/// Returns the damage, if no page that was read has text because of it. An empty page alone is not
 /// damage: it may be a scan.
 fn lost(document: &PdfReading) -> Option<String> {
     let pages = &document.pages;

@@ -64,7 +64,7 @@ pub(super) fn pages(
     if let (Some(first), Some(last)) = (missing.first(), missing.last()) {
         let _ = write!(
             text,
-            "\n\n[pages {first} to {last} do not fit into one answer; ask for them with pages \
+            "\n\n[pages {first} to {last} do not fit into one result; request them with pages \
              \"{first}-{last}\"]"
         );
     }
@@ -109,7 +109,7 @@ fn why_bare(page: &PdfPage) -> String {
 fn words(page: &PdfPage, can_draw: bool) -> String {
     let mut text = page.text.clone();
     if page.is_cut {
-        text.push_str("\n[cut: the page has more text than fits into one answer]");
+        text.push_str("\n[cut: the page has more text than fits into one result]");
     }
     match (&page.failure, text.is_empty()) {
         (None, false) => {}
@@ -123,7 +123,7 @@ fn words(page: &PdfPage, can_draw: bool) -> String {
             let why = why_bare(page);
             let _ = write!(
                 text,
-                "[{why}, and no more pages are drawn in one answer: ask for it with pages \"{}\"]",
+                "[{why}, and the limit of drawn pages in one result is reached: request it with pages \"{}\"]",
                 page.number
             );
         }
@@ -150,8 +150,8 @@ pub(super) fn outline(document: &PdfReading, name: &str) -> String {
     let mut text = head(document, name);
     let _ = write!(
         text,
-        "{} That is too much for one answer: say which pages you want, at most {PAGES_AT_ONCE} at \
-         once, such as pages \"1-{}\".",
+        "{} That is too much for one result: choose at most {PAGES_AT_ONCE} pages, such as \
+         pages \"1-{}\".",
         match document.damage {
             None => ".",
             Some(_) => "\n",
