@@ -378,6 +378,9 @@ fn runs(marker: &str) -> bool {
 
 #[test]
 fn what_runs_for_a_client_ends_when_the_client_is_killed() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = project();
     let own = std::process::id();
     let marker = format!("1{own}.25");

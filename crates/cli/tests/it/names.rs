@@ -1,6 +1,6 @@
 //! Names of types: a public one is unique in the workspace, any other in its crate, so that each can be found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sources::SourceFile;
 
@@ -13,6 +13,9 @@ struct Defined {
 
 /// Every tool has an `Input` in its own file (CONTRIBUTING.md).
 const EACH_TOOL_HAS_ONE: &str = "Input";
+
+/// Types whose one word says enough: a crate and a name, separated by a space.
+const ONE_WORD: &str = include_str!("one_word_types.txt");
 
 #[test]
 fn public_types_have_names_of_their_own_and_so_have_others_in_their_crate() {
@@ -47,8 +50,29 @@ fn public_types_have_names_of_their_own_and_so_have_others_in_their_crate() {
     assert!(clashing.is_empty(), "{clashing:#?}");
 }
 
-/// The type that a line defines: is it public, and its name. Those inside of functions and tests are told
-/// by no one else, and stand deeper.
+#[test]
+fn types_have_names_of_two_words() {
+    let mut one_word = BTreeSet::new();
+    for file in SourceFile::all("src") {
+        for (_, line) in file.code() {
+            let Some((_, name)) = definition(line) else {
+                continue;
+            };
+            let words = name.chars().filter(|letter| letter.is_ascii_uppercase());
+            if words.count() == 1 && name != EACH_TOOL_HAS_ONE {
+                one_word.insert(format!("{} {name}", file.package()));
+            }
+        }
+    }
+    let allowed: BTreeSet<String> = ONE_WORD.lines().map(str::to_owned).collect();
+    let new: Vec<_> = one_word.difference(&allowed).collect();
+    assert!(new.is_empty(), "one word says too little: {new:#?}");
+    let old: Vec<_> = allowed.difference(&one_word).collect();
+    assert!(old.is_empty(), "remove from one_word_types.txt: {old:#?}");
+}
+
+/// Returns whether the type that a line defines is public, and its name. Only types at the top level of a file
+/// begin a line.
 fn definition(line: &str) -> Option<(bool, &str)> {
     let (is_public, rest) = match line.strip_prefix("pub ") {
         Some(rest) => (true, rest),

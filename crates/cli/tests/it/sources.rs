@@ -75,7 +75,13 @@ impl SourceFile {
     /// The string literals of the code with the numbers of their lines, without those of tests.
     pub(crate) fn strings(&self) -> Vec<(usize, &str)> {
         let end = if self.is_test() { 0 } else { self.tests_at() };
-        strings(&self.text[..end])
+        strings_and_comments(&self.text[..end]).0
+    }
+
+    /// The comments outside of tests, one per line.
+    pub(crate) fn comments(&self) -> Vec<&str> {
+        let end = if self.is_test() { 0 } else { self.tests_at() };
+        strings_and_comments(&self.text[..end]).1
     }
 
     /// The lines of code with their numbers, without tests and comments; none of a file of tests.
@@ -87,15 +93,18 @@ impl SourceFile {
     }
 }
 
-/// Every string literal of a source, as it is written between its quotes, with the number of the line it begins in.
-fn strings(source: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
+/// The string literals of a source, as written between their quotes, with the numbers of their first lines; and
+/// its line comments.
+fn strings_and_comments(source: &str) -> (Vec<(usize, &str)>, Vec<&str>) {
+    let (mut found, mut comments) = (Vec::new(), Vec::new());
     let (mut at, mut line) = (0, 1);
     while let Some(letter) = source[at..].chars().next() {
         let rest = &source[at..];
         let hashes = raw_string(rest);
         let end = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
+            let end = rest.find('\n').unwrap_or(rest.len());
+            comments.push(&rest[..end]);
+            end
         } else if let Some(hashes) = hashes {
             let start = hashes + 2;
             let close = format!("\"{}", "#".repeat(hashes));
@@ -116,7 +125,7 @@ fn strings(source: &str) -> Vec<(usize, &str)> {
         line += rest[..end].matches('\n').count();
         at += end;
     }
-    found
+    (found, comments)
 }
 
 /// The number of hashes of the raw string that begins here.
@@ -141,14 +150,15 @@ fn string_length(rest: &str) -> usize {
 }
 
 #[test]
-fn strings_are_found() {
+fn strings_and_comments_are_found() {
     let source = concat!(
         "let a = \"one \\\" two\"; // \"no\"\n",
         "let b = ('\"', \"three\n four\", r#\"five \" six\"#);\n",
         "let for_ever = \"seven\";"
     );
+    let (strings, comments) = strings_and_comments(source);
     assert_eq!(
-        strings(source),
+        strings,
         [
             (1, "one \\\" two"),
             (2, "three\n four"),
@@ -156,4 +166,5 @@ fn strings_are_found() {
             (4, "seven")
         ]
     );
+    assert_eq!(comments, ["// \"no\""]);
 }

@@ -27,7 +27,8 @@ fn tests_that_wait_for_others_are_bounded() {
     let mut waiting = 0;
     let mut problems = Vec::new();
     for file in files.iter().filter(|file| file.package() != "testkit") {
-        let tests = file.tests();
+        // A setting, not a process.
+        let tests = file.tests().replace("ExcludedCommand::new(", "");
         let Some(word) = WAITED_FOR.iter().find(|word| tests.contains(**word)) else {
             continue;
         };

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use regex::{Regex, RegexSet};
 use tempfile::tempdir;
 
 use crate::{
@@ -9,22 +10,11 @@ use crate::{
     sources::SourceFile,
 };
 
-/// Words that were common once, or that readers stumble over; and what to say instead.
-const OLD: [(&str, &str); 13] = [
-    ("given again", "repeatable"),
-    ("laid in", "put in"),
-    ("mend", "fix"),
-    ("mended", "fixed"),
-    ("nobody", "no one"),
-    ("set off by", "separated by"),
-    ("somebody", "someone"),
-    ("summed up", "compacted"),
-    ("tell of", "report"),
-    ("tells of", "reports"),
-    ("told of", "reported"),
-    ("whoever", "the one who"),
-    ("written down", "saved"),
-];
+/// Phrases that readers stumble over: a regular expression and the plain words, separated by a tab.
+const DIALECT: &str = include_str!("dialect.tsv");
+
+/// The places where such a phrase is right: a path and the phrase, separated by a tab.
+const ALLOWED: &str = include_str!("dialect_allowed.tsv");
 
 /// Flags of ours that other programs have, too.
 const COMMON: [&str; 4] = ["--help", "--version", "--verbose", "--debug"];
@@ -65,49 +55,90 @@ const MAY_NAME_FLAGS: [(&str, &str); 11] = [
     ),
 ];
 
-fn old_words(text: &str) -> Vec<(&'static str, &'static str)> {
-    let text = text.to_lowercase();
-    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
-    let mut found = OLD.to_vec();
-    found.retain(|(word, _)| {
-        text.match_indices(word).any(|(at, _)| {
-            !is_letter(text[..at].chars().next_back())
-                && !is_letter(text[at + word.len()..].chars().next())
-        })
-    });
-    found
+/// Finds dialect in comments, texts and documents.
+struct DialectChecker {
+    any: RegexSet,
+    each: Vec<(Regex, &'static str)>,
+    allowed: BTreeSet<(&'static str, String)>,
+}
+
+impl DialectChecker {
+    fn new() -> Self {
+        let rows = DIALECT.lines().map(|row| row.split_once('\t').unwrap());
+        let each: Vec<_> = rows
+            .map(|(pattern, plain)| (Regex::new(pattern).unwrap(), plain))
+            .collect();
+        let allowed = ALLOWED.lines().map(|row| {
+            let (path, phrase) = row.split_once('\t').unwrap();
+            (path, phrase.to_lowercase())
+        });
+        Self {
+            any: RegexSet::new(each.iter().map(|(pattern, _)| pattern.as_str())).unwrap(),
+            allowed: allowed.collect(),
+            each,
+        }
+    }
+
+    /// Returns the phrases in `text` that are not allowed at `path`, each with its plain words.
+    fn problems(&self, path: &str, text: &str) -> Vec<String> {
+        let found = self.any.matches(text);
+        let mut problems = Vec::new();
+        for (pattern, plain) in found.iter().map(|index| &self.each[index]) {
+            for phrase in pattern.find_iter(text).map(|found| found.as_str()) {
+                let lower = phrase.to_lowercase();
+                let is_plain = ["no longer", "no more", "no one"]
+                    .iter()
+                    .any(|end| lower.ends_with(end) && lower != "no one");
+                if !is_plain && !self.allowed.contains(&(path, lower)) {
+                    problems.push(format!("{path}: \"{phrase}\": say {plain}"));
+                }
+            }
+        }
+        problems
+    }
 }
 
 #[test]
-fn strings_and_documents_are_in_plain_words() {
+fn comments_texts_and_documents_are_in_plain_words() {
+    let checker = DialectChecker::new();
     let mut problems = Vec::new();
     for file in SourceFile::all("src") {
-        for (number, text) in file.strings() {
-            // Names of files, users and the like are one word.
-            let is_data = !text.trim().contains(' ');
-            for (word, better) in old_words(text).iter().filter(|_| !is_data) {
-                problems.push(format!("{}:{number}: {word}: say {better}", file.path));
-            }
+        let strings = file.strings().into_iter().map(|(_, text)| text);
+        // Names of files, users and the like are one word.
+        let texts = strings.filter(|text| text.trim().contains(' '));
+        for text in texts.chain(file.comments()) {
+            problems.extend(checker.problems(&file.path, text));
         }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut documents = vec![
-        "README.md".to_owned(),
-        "ARCHITECTURE.md".to_owned(),
-        "SECURITY.md".to_owned(),
+    let names = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
     ];
+    let mut documents: Vec<_> = names.map(str::to_owned).into();
     for entry in fs::read_dir(root.join("docs")).unwrap() {
         documents.push(format!("docs/{}", entry.unwrap().file_name().display()));
     }
     for name in documents {
         let text = fs::read_to_string(root.join(&name)).unwrap();
-        for (number, line) in (1..).zip(text.lines()) {
-            for (word, better) in old_words(line) {
-                problems.push(format!("{name}:{number}: {word}: say {better}"));
-            }
+        // Every second part is code.
+        for prose in text.split("\n```").step_by(2) {
+            problems.extend(checker.problems(&name, prose));
         }
     }
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    let help = "Where a phrase is right, add the path and the phrase to dialect_allowed.tsv.";
+    assert!(problems.is_empty(), "{}\n{help}", problems.join("\n"));
+}
+
+#[test]
+fn dialect_is_found() {
+    let checker = DialectChecker::new();
+    let found = |text| checker.problems("crates/cli/src/main.rs", text).len();
+    assert_eq!(found("/// What was said."), 2);
+    assert_eq!(found("A person is told of it."), 2);
+    assert_eq!(found("The user is notified. It is no longer there."), 0);
 }
 
 /// What the binary prints for these words.
@@ -133,8 +164,9 @@ fn help_and_descriptions_of_tools_are_in_plain_words() {
     for page in fs::read_dir(pages).unwrap() {
         texts.push(fs::read_to_string(page.unwrap().path()).unwrap());
     }
+    let checker = DialectChecker::new();
     for text in texts {
-        assert_eq!(old_words(&text), [], "{text}");
+        assert_eq!(checker.problems("help", &text), [""; 0], "{text}");
     }
 }
 

@@ -58,6 +58,9 @@ fn pid(server: &str) -> Value {
 
 #[test]
 fn a_subagent_has_the_servers_it_names_and_its_own_end_with_it() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let shared = json!({"mcpServers": {"shared": entry(&[])}}).to_string();
     let worker = json!({"worker": {
@@ -90,6 +93,9 @@ fn a_subagent_has_the_servers_it_names_and_its_own_end_with_it() {
 
 #[test]
 fn what_a_subagent_cannot_have_is_said_to_it_and_it_works_without() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let worker = json!({"worker": {
         "description": "Works",
@@ -118,6 +124,9 @@ fn what_a_subagent_cannot_have_is_said_to_it_and_it_works_without() {
 
 #[test]
 fn servers_of_an_agent_of_the_project_wait_for_trust_and_again_when_they_change() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let (dir, home) = (tempdir().unwrap(), tempdir().unwrap());
     let agents = dir.path().join(".claude/agents");
     fs::create_dir_all(&agents).unwrap();
@@ -151,6 +160,9 @@ fn servers_of_an_agent_of_the_project_wait_for_trust_and_again_when_they_change(
 
 #[test]
 fn the_servers_of_a_main_agent_are_those_of_the_session() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let worker = json!({"worker": {
         "description": "Works",

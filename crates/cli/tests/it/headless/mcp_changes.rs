@@ -10,6 +10,9 @@ use crate::binary::haft;
 
 #[test]
 fn tools_that_changed_are_named_wherever_servers_are_looked_at_and_approved_with_the_difference() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let file = json!({"mcpServers": {"s": entry(&["described"])}}).to_string();
     fs::write(dir.path().join(".claude.json"), file).unwrap();
@@ -50,6 +53,9 @@ fn tools_that_changed_are_named_wherever_servers_are_looked_at_and_approved_with
 
 #[test]
 fn a_projects_server_that_changed_is_shown_with_the_difference_before_it_is_trusted_again() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let file = dir.path().join(".mcp.json");
     let write = |modes: &[&str]| {
@@ -91,6 +97,9 @@ fn a_projects_server_that_changed_is_shown_with_the_difference_before_it_is_trus
 
 #[test]
 fn a_prompt_of_a_server_in_a_file_is_waited_for() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let servers = json!({"mcpServers": {"s": entry(&[]), "dead": entry(&["dies"])}}).to_string();
     fs::write(dir.path().join(".claude.json"), servers).unwrap();

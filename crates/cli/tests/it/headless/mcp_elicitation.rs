@@ -30,6 +30,9 @@ fn result(heard: &[Value]) -> String {
 
 #[test]
 fn a_program_is_asked_what_a_server_wants_to_know() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let mut talk = talk(dir.path(), "ask", &[]);
     talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
@@ -64,6 +67,9 @@ fn a_program_is_asked_what_a_server_wants_to_know() {
 
 #[test]
 fn an_address_that_must_be_visited_first_is_put_to_it_and_the_call_made_again() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     for (action, expected) in [("accept", "visited"), ("decline", "visit it first")] {
         let dir = tempdir().unwrap();
         let mut talk = talk(dir.path(), "visit", &[]);
@@ -87,6 +93,9 @@ fn an_address_that_must_be_visited_first_is_put_to_it_and_the_call_made_again() 
 /// As an SDK does that does not know such requests: the question is put in the other way that there is.
 #[test]
 fn a_program_that_does_not_know_such_requests_is_asked_as_for_a_tool() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let mut talk = talk(dir.path(), "ask", &["--permission-prompt-tool", "stdio"]);
     talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
@@ -111,6 +120,9 @@ fn a_program_that_does_not_know_such_requests_is_asked_as_for_a_tool() {
 /// One that has not introduced itself cannot be asked, and servers learn that.
 #[test]
 fn without_anyone_to_ask_servers_are_not_told_that_they_may() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let mut talk = talk(dir.path(), "capabilities", &[]);
     talk.user("go");
@@ -142,6 +154,9 @@ fn got(dir: &std::path::Path, event: &str) -> Value {
 /// No one else is there to ask, and servers are told that they may.
 #[test]
 fn a_hook_answers_in_the_place_of_a_person() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let specific = |action: &str| json!({"hookSpecificOutput": {"hookEventName": "Elicitation", "action": action, "content": {"name": "Grace"}}});
     for (action, expected) in [
         (
@@ -179,6 +194,9 @@ fn a_hook_answers_in_the_place_of_a_person() {
 
 #[test]
 fn a_hook_sees_what_a_person_answers_and_may_change_it() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let changed = json!({"hookSpecificOutput": {"hookEventName": "ElicitationResult", "action": "accept", "content": {"name": "Grace", "n": 1}}});
     let refused =
         json!({"hookSpecificOutput": {"hookEventName": "ElicitationResult", "action": "decline"}});
@@ -220,6 +238,9 @@ fn a_hook_sees_what_a_person_answers_and_may_change_it() {
 /// Exit code 2 declines; a handler for another server has no say.
 #[test]
 fn a_hook_declines_for_a_person_who_is_not_even_asked() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let handler = |command: &str| json!([{"type": "command", "command": command}]);
     let settings = json!({"hooks": {"Elicitation": [
@@ -238,6 +259,9 @@ fn a_hook_declines_for_a_person_who_is_not_even_asked() {
 /// Those who wait for a person elsewhere learn that one is asked, and what came of it.
 #[test]
 fn hooks_learn_of_questions_of_servers_and_their_answers() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let asked = [
         (
             "ask",

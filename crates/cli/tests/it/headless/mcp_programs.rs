@@ -50,6 +50,9 @@ pub(super) fn results(command: &mut Command) -> (Vec<String>, Vec<Value>, String
 
 #[test]
 fn tools_of_a_program_are_offered_called_and_held_to_their_schema() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let calls = json!([
         [
@@ -83,6 +86,9 @@ fn tools_of_a_program_are_offered_called_and_held_to_their_schema() {
 /// 25,000 tokens are 100,000 characters, unless a variable or the tool says otherwise.
 #[test]
 fn a_long_result_is_kept_in_a_file_and_shown_in_part() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let long = |tool: &str, lines: usize| {
         let name = format!("mcp__s__{tool}");
         call(&name, json!({"what": "long", "lines": lines}))
@@ -144,6 +150,9 @@ fn a_long_result_is_kept_in_a_file_and_shown_in_part() {
 
 #[test]
 fn without_a_rule_a_call_is_refused_whatever_the_server_says_of_its_tool() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let calls = json!([[call("mcp__s__pid", json!({}))], [text("done")]]);
     let mut command = scripted(dir.path(), &calls);
@@ -160,6 +169,9 @@ fn without_a_rule_a_call_is_refused_whatever_the_server_says_of_its_tool() {
 
 #[test]
 fn a_prompt_of_a_server_is_a_command_that_needs_its_arguments() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let mut command = scripted(dir.path(), &json!([[text("hello")]]));
     command.args([
@@ -181,6 +193,9 @@ fn a_prompt_of_a_server_is_a_command_that_needs_its_arguments() {
 
 #[test]
 fn a_resource_that_a_prompt_mentions_goes_with_it() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let mut command = scripted(dir.path(), &json!([[text("seen")]]));
     command.args([
@@ -214,6 +229,9 @@ fn a_resource_that_a_prompt_mentions_goes_with_it() {
 /// A server that takes its time to start stands in the user's file: the first turn does not wait for it.
 #[test]
 fn a_search_for_tools_waits_for_servers_that_are_being_connected() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let slow = json!({"command": "sh", "args": ["-c", format!("sleep 2; exec python3 {SCRIPT}")]});
     let file = json!({"mcpServers": {"s": slow}}).to_string();
@@ -239,6 +257,9 @@ fn a_search_for_tools_waits_for_servers_that_are_being_connected() {
 
 #[test]
 fn the_doctor_connects_servers_and_says_what_they_are_and_cost() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let servers = json!({"mcpServers": {"s": entry(&[]), "dead": entry(&["dies"]), "ws": {"type": "ws", "url": "wss://x"}}});
     fs::write(dir.path().join(".claude.json"), servers.to_string()).unwrap();
@@ -302,6 +323,9 @@ fn names_of_servers_do_not_act_on_the_terminal() {
 
 #[test]
 fn a_hook_calls_a_tool_of_a_server() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("a.txt"), "x\n").unwrap();
     let decision = json!({"decision": "block", "reason": "not ${tool_name}"}).to_string();
@@ -349,6 +373,9 @@ fn servers_of_a_project_wait_for_trust_and_again_when_they_change() {
 
 #[test]
 fn servers_are_named_listed_shown_and_taken_out() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let haft = |args: &[&str]| answer(haft(dir.path()).arg("mcp").args(args));
     assert!(
@@ -398,12 +425,18 @@ fn servers_are_named_listed_shown_and_taken_out() {
 
 #[test]
 fn no_server_outlives_a_haft_that_is_killed() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     kill(false);
 }
 
 /// As `pkill -9 haft` does.
 #[test]
 fn nor_one_that_is_killed_with_its_guards() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     kill(true);
 }
 

@@ -81,6 +81,9 @@ fn confined(sandbox: &Value, calls: &Value) -> Option<(TempDir, Command)> {
 
 #[test]
 fn a_confined_server_changes_files_of_the_project_and_nothing_else() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     haft_testkit::bound_this_process();
     let outside = tempdir().unwrap();
     let secret = outside.path().join("secret");
@@ -120,6 +123,9 @@ fn a_confined_server_changes_files_of_the_project_and_nothing_else() {
 
 #[test]
 fn one_that_only_reads_changes_nothing_and_one_with_a_network_has_it() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let calls = json!([
         act("write", Path::new("made")),
         act("read", Path::new("server.py"))
@@ -143,6 +149,9 @@ fn one_that_only_reads_changes_nothing_and_one_with_a_network_has_it() {
 
 #[test]
 fn a_confined_server_dies_with_a_haft_that_is_killed() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let Some((dir, mut command)) =
         confined(&json!(true), &json!([act("write", Path::new("mark"))]))
     else {

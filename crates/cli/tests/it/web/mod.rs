@@ -192,6 +192,9 @@ fn a_searxng_instance_searches_where_one_is_named() {
 
 #[test]
 fn a_tool_of_a_server_searches_where_the_settings_name_one() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     fs::create_dir(dir.path().join(".claude")).unwrap();
     let settings = |name: &str| {
@@ -250,6 +253,9 @@ fn a_tool_of_a_server_searches_where_the_settings_name_one() {
 /// The words go to the tool as they are, with the domains; what it finds is a stranger's text, with its sources.
 #[test]
 fn what_a_tool_of_a_server_finds_is_the_result() {
+    if haft_testkit::lacks("python3") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let home = dir.path().join("home");
     fs::create_dir_all(home.join(".claude")).unwrap();
