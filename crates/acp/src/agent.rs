@@ -21,7 +21,7 @@ use crate::{
     error::AcpError,
     prompt, replay,
     sessions::{ClientCapabilities, EditorSession, ModeReport, can_ask},
-    wire::{AcpClient, Incoming, IncomingLines},
+    wire::{AcpClient, EditorMessage, IncomingLines},
 };
 
 /// The time limit for ending all sessions. The process exits within two seconds after the input
@@ -78,7 +78,7 @@ where
     let mut server = AcpServer {
         agent,
         client: client.clone(),
-        client_can: None,
+        client_capabilities: None,
         sessions: HashMap::new(),
         cancels: HashMap::new(),
     };
@@ -86,7 +86,7 @@ where
     let ended = loop {
         let message = tokio::select! {
             message = lines.next() => message,
-            () = client.gone().cancelled() => break Ok(()),
+            () = client.disconnect_token().cancelled() => break Ok(()),
             () = stop.cancelled() => break Ok(()),
         };
         match message {
@@ -112,7 +112,7 @@ struct AcpServer {
     agent: AcpAgent,
     client: AcpClient,
     /// The client's capabilities. `None` before `initialize`.
-    client_can: Option<ClientCapabilities>,
+    client_capabilities: Option<ClientCapabilities>,
     sessions: HashMap<String, Arc<EditorSession>>,
     /// Requests that run in the background, by their ids.
     cancels: HashMap<String, CancellationToken>,
@@ -123,23 +123,23 @@ enum AfterReply {
     Nothing,
     /// The client knows the session now: send its pending updates.
     Announce(Arc<EditorSession>),
-    TellMode(Arc<EditorSession>),
+    ReportMode(Arc<EditorSession>),
 }
 
 type HandlerResult = Result<(Value, AfterReply), AcpError>;
 
 impl AcpServer {
-    async fn receive(&mut self, message: Incoming) {
+    async fn receive(&mut self, message: EditorMessage) {
         match message {
-            Incoming::Request { id, method, params } => self.request(id, &method, params).await,
-            Incoming::Note { method, params } => self.note(&method, &params),
-            Incoming::Answer { id, outcome } => self.client.answered(id, outcome),
-            Incoming::Bad { id, error } => self.client.answer(id, Err(error)),
-            Incoming::Nothing => {}
+            EditorMessage::Request { id, method, params } => self.request(id, &method, params).await,
+            EditorMessage::Note { method, params } => self.handle_notification(&method, &params),
+            EditorMessage::Answer { id, outcome } => self.client.on_response(id, outcome),
+            EditorMessage::Bad { id, error } => self.client.answer(id, Err(error)),
+            EditorMessage::Nothing => {}
         }
     }
 
-    fn note(&self, method: &str, params: &Value) {
+    fn handle_notification(&self, method: &str, params: &Value) {
         match method {
             "session/cancel" => {
                 let id = params["sessionId"].as_str().unwrap_or_default();
@@ -162,7 +162,7 @@ impl AcpServer {
     }
 
     async fn request(&mut self, id: Value, method: &str, params: Value) {
-        if self.client_can.is_none() && method != "initialize" {
+        if self.client_capabilities.is_none() && method != "initialize" {
             let error = AcpError::bad_request("initialize comes first");
             return self.client.answer(id, Err(error));
         }
@@ -190,7 +190,7 @@ impl AcpServer {
                 match after {
                     AfterReply::Nothing => {}
                     AfterReply::Announce(session) => session.announce(),
-                    AfterReply::TellMode(session) => session.report_mode(ModeReport::Always),
+                    AfterReply::ReportMode(session) => session.report_mode(ModeReport::Always),
                 }
             }
         }
@@ -203,7 +203,7 @@ impl AcpServer {
         }
         let can = &params["clientCapabilities"];
         let has = |value: &Value| !value.is_null() && *value != false;
-        self.client_can = Some(ClientCapabilities {
+        self.client_capabilities = Some(ClientCapabilities {
             forms: has(&can["elicitation"]["form"]),
             notices: has(&can["session"]["notices"]),
             compaction: has(&can["session"]["compaction"]),
@@ -289,7 +289,7 @@ impl AcpServer {
     }
 
     fn open(&self, id: SessionId, config: SessionConfig) -> Result<Arc<EditorSession>, AcpError> {
-        let can = self.client_can.unwrap_or_default();
+        let can = self.client_capabilities.unwrap_or_default();
         let session = EditorSession::new(id, config, self.client.clone(), can, &self.agent);
         session.input()?;
         Ok(session)
@@ -360,7 +360,7 @@ impl AcpServer {
     fn set_mode(&self, params: &Value) -> HandlerResult {
         let session = self.session(params)?;
         session.set_mode(text(params, "modeId")?, "modeId")?;
-        Ok((json!({}), AfterReply::TellMode(session)))
+        Ok((json!({}), AfterReply::ReportMode(session)))
     }
 
     fn prompt(&self, id: Value, params: &Value) {

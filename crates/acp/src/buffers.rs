@@ -38,7 +38,7 @@ impl EditorFiles for EditorBuffers {
         session.is_some_and(|session| session.capabilities.write_files)
     }
 
-    fn reviews(&self) -> bool {
+    fn reviews_changes(&self) -> bool {
         self.0.upgrade().is_some_and(|session| session.reviews())
     }
 

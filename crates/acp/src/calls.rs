@@ -116,7 +116,7 @@ pub(crate) fn result(
     });
     let diffs = match is_error {
         true => Vec::new(),
-        false => diffs::of_result(structured, cwd),
+        false => diffs::result_diffs(structured, cwd),
     };
     if diffs.is_empty() {
         update["content"] = content.iter().filter_map(shown).collect();

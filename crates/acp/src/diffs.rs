@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 const WHOLE_BYTES: usize = 64 << 10;
 
 /// Returns the diffs in a result, which may change one file or several.
-pub(crate) fn of_result(structured: &Value, cwd: &Path) -> Vec<Value> {
+pub(crate) fn result_diffs(structured: &Value, cwd: &Path) -> Vec<Value> {
     let one = std::iter::once(structured);
     let several = structured["files"].as_array().into_iter().flatten();
     one.chain(several)
-        .flat_map(|file| of_file(file, cwd))
+        .flat_map(|file| file_diffs(file, cwd))
         .collect()
 }
 
-fn of_file(file: &Value, cwd: &Path) -> Vec<Value> {
+fn file_diffs(file: &Value, cwd: &Path) -> Vec<Value> {
     let name = ["filePath", "path", "file", "notebook_path"]
         .iter()
         .find_map(|key| file[*key].as_str());
@@ -29,19 +29,19 @@ fn of_file(file: &Value, cwd: &Path) -> Vec<Value> {
     if file["type"] == "create"
         && let Some(content) = file["content"].as_str()
     {
-        return vec![whole(&path, None, content)];
+        return vec![whole_file_diff(&path, None, content)];
     }
     let hunks: Vec<DiffHunk> =
         Deserialize::deserialize(&file["structuredPatch"]).unwrap_or_default();
     let original = ["originalFile", "original_file"]
         .iter()
         .find_map(|key| file[*key].as_str());
-    of_hunks(&path, original, &hunks)
+    hunk_diffs(&path, original, &hunks)
 }
 
 /// Returns the diffs of a call from its preview. Reads the file again, to show the whole file after
 /// the change.
-pub(crate) fn of_preview(body: &[CardSection], path: &Path) -> Vec<Value> {
+pub(crate) fn preview_diffs(body: &[CardSection], path: &Path) -> Vec<Value> {
     let diffs = body.iter().filter_map(|piece| match piece {
         CardSection::Diff(hunks) => Some(hunks),
         _ => None,
@@ -57,25 +57,25 @@ pub(crate) fn of_preview(body: &[CardSection], path: &Path) -> Vec<Value> {
         let added = hunks.iter().flat_map(|hunk| &hunk.lines);
         let added = added.filter_map(|line| line.strip_prefix('+'));
         let text: String = added.flat_map(|line| [line, "\n"]).collect();
-        return vec![whole(path, None, &text)];
+        return vec![whole_file_diff(path, None, &text)];
     }
-    of_hunks(path, text.as_deref(), &hunks)
+    hunk_diffs(path, text.as_deref(), &hunks)
 }
 
-fn of_hunks(path: &Path, original: Option<&str>, hunks: &[DiffHunk]) -> Vec<Value> {
+fn hunk_diffs(path: &Path, original: Option<&str>, hunks: &[DiffHunk]) -> Vec<Value> {
     if hunks.is_empty() {
         return Vec::new();
     }
     let changed = original.and_then(|old| Some((old, apply(old, hunks)?)));
     match changed {
         Some((old, new)) if old.len() <= WHOLE_BYTES && new.len() <= WHOLE_BYTES => {
-            vec![whole(path, Some(old), &new)]
+            vec![whole_file_diff(path, Some(old), &new)]
         }
         _ => hunks.iter().map(|hunk| part(path, hunk)).collect(),
     }
 }
 
-fn whole(path: &Path, old: Option<&str>, new: &str) -> Value {
+fn whole_file_diff(path: &Path, old: Option<&str>, new: &str) -> Value {
     json!({"type": "diff", "path": path, "oldText": old, "newText": new})
 }
 
@@ -86,7 +86,7 @@ fn part(path: &Path, hunk: &DiffHunk) -> Value {
             .flat_map(|line| [line.get(1..).unwrap_or_default(), "\n"])
             .collect()
     };
-    whole(path, Some(&side('+')), &side('-'))
+    whole_file_diff(path, Some(&side('+')), &side('-'))
 }
 
 /// Applies the hunks to a text. Returns `None` if they do not match: lines may be truncated, or the
@@ -173,7 +173,7 @@ mod tests {
     fn changes_that_do_not_fit_are_shown_one_by_one() {
         let hunks = [hunk(2, &[" other", "-c", "+C"])];
         assert_eq!(apply("a\nb\nc\n", &hunks), None);
-        let shown = of_hunks(Path::new("/p/a"), Some("a\nb\nc\n"), &hunks);
+        let shown = hunk_diffs(Path::new("/p/a"), Some("a\nb\nc\n"), &hunks);
         assert_eq!(
             shown,
             [
@@ -186,7 +186,7 @@ mod tests {
     fn a_new_file_has_no_old_text() {
         let result =
             json!({"type": "create", "filePath": "b.txt", "content": "x\n", "structuredPatch": []});
-        let shown = of_result(&result, Path::new("/p"));
+        let shown = result_diffs(&result, Path::new("/p"));
         assert_eq!(
             shown,
             [json!({"type": "diff", "path": "/p/b.txt", "oldText": null, "newText": "x\n"})]

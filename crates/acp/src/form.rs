@@ -1,7 +1,7 @@
 //! The model's questions as a form in the editor.
 
 use haft_contract::ApprovalAnswer;
-use haft_host::{UserQuestion, UserQuestions};
+use haft_host::{FormQuestion, UserQuestions};
 use serde_json::{Map, Value, json};
 
 /// Returns the schema of a form with these questions. Each has one property for the options and one
@@ -18,7 +18,7 @@ pub(crate) fn schema(asked: &UserQuestions) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-fn property(question: &UserQuestion) -> Value {
+fn property(question: &FormQuestion) -> Value {
     let options: Vec<Value> = question
         .options
         .iter()
@@ -64,7 +64,7 @@ pub(crate) fn answered(asked: &UserQuestions, content: &Value) -> ApprovalAnswer
 }
 
 /// Returns the question if it is the only one and allows exactly one of its options.
-pub(crate) fn single(asked: &UserQuestions) -> Option<&UserQuestion> {
+pub(crate) fn single(asked: &UserQuestions) -> Option<&FormQuestion> {
     match asked.questions.as_slice() {
         [only] if !only.multi_select && !only.options.is_empty() => Some(only),
         _ => None,

@@ -36,7 +36,7 @@ pub(crate) fn read(blocks: &Value, folder: &Path) -> Result<EditorPrompt, AcpErr
     for block in blocks {
         match block["type"].as_str() {
             Some("text") => content.push(Content::text(text_of(&block["text"])?)),
-            Some("image") => content.push(picture(&block["data"])?),
+            Some("image") => content.push(image_block(&block["data"])?),
             Some("resource_link") => {
                 let uri = text_of(&block["uri"])?;
                 let name = block["name"].as_str().unwrap_or_default();
@@ -74,7 +74,7 @@ fn bytes_of(value: &Value) -> Result<Vec<u8>, AcpError> {
         .map_err(|_| AcpError::bad("prompt", "the bytes of a block are not base 64"))
 }
 
-fn picture(data: &Value) -> Result<Content, AcpError> {
+fn image_block(data: &Value) -> Result<Content, AcpError> {
     image_content(&bytes_of(data)?).map_err(|why| AcpError::bad("prompt", why))
 }
 
@@ -101,7 +101,7 @@ fn resource(
         content.push(picture);
         return Ok(());
     }
-    let kept = keep(&bytes, &uri, folder);
+    let kept = save_attachment(&bytes, &uri, folder);
     let kept = kept.map_err(|why| AcpError::failed(&format!("{uri}: {why}")))?;
     content.push(Content::text(format!(
         "[{uri}: {} bytes, saved in {}]",
@@ -132,7 +132,7 @@ fn modified_if_same(path: &Path, text: &str) -> Option<f64> {
     same.then_some(since.as_secs_f64() * 1000.0)
 }
 
-fn keep(bytes: &[u8], uri: &str, folder: &Path) -> std::io::Result<PathBuf> {
+fn save_attachment(bytes: &[u8], uri: &str, folder: &Path) -> std::io::Result<PathBuf> {
     let folder = folder.join("attachments");
     // Only the user may read what they attach.
     fs::DirBuilder::new()

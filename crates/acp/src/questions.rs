@@ -7,7 +7,7 @@ use haft_contract::{
     PermissionMode,
 };
 use haft_host::{
-    Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler,
+    ServerElicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler,
     UserQuestions,
 };
 use haft_terminal::names::{distinct, distinct_line};
@@ -147,16 +147,16 @@ impl<'a> AskGuard<'a> {
     fn begin(session: &'a EditorSession, request: &'a ApprovalRequest) -> Self {
         let id = request.asked.as_ref().map(|asked| asked.id.as_str());
         if let Some(id) = id {
-            session.updates.asked(id, true);
+            session.updates.set_asked(id, true);
         }
         Self { session, id }
     }
 
     fn end(self, runs: bool) {
         if let Some(id) = self.id {
-            self.session.updates.asked(id, false);
+            self.session.updates.set_asked(id, false);
             if runs {
-                self.session.updates.runs(self.session, id);
+                self.session.updates.mark_running(self.session, id);
             }
         }
     }
@@ -223,7 +223,7 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
         _ => text.to_owned(),
     };
     let mut content = match calls::path(input, &session.cwd) {
-        Some(path) => diffs::of_preview(body, &path),
+        Some(path) => diffs::preview_diffs(body, &path),
         None => Vec::new(),
     };
     if content.is_empty() {
@@ -317,11 +317,11 @@ impl EditorForms {
 }
 
 impl ElicitationHost for EditorForms {
-    fn is_there(&self) -> bool {
+    fn can_show_forms(&self) -> bool {
         self.session().is_some()
     }
 
-    fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
+    fn elicit<'a>(&'a self, asked: &'a ServerElicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
         Box::pin(async move {
             let session = self.session()?;
             let ElicitationKind::Form { schema } = &asked.kind else {

@@ -51,7 +51,7 @@ impl TranscriptReplay<'_> {
                 self.messages += 1;
                 let id = format!("earlier-{}", self.messages);
                 for block in &content {
-                    if let Some(update) = said(block, &id) {
+                    if let Some(update) = user_chunk(block, &id) {
                         self.updates.push(update);
                     }
                 }
@@ -120,7 +120,7 @@ impl TranscriptReplay<'_> {
     }
 
     fn answer(&mut self, result: &ToolResult, structured: Value) {
-        if self.board.note(&structured) {
+        if self.board.update_from_result(&structured) {
             self.has_plan = true;
         }
         let Some(at) = self.calls.remove(&result.tool_use_id) else {
@@ -143,7 +143,7 @@ impl TranscriptReplay<'_> {
     }
 }
 
-fn said(block: &Block, id: &str) -> Option<Value> {
+fn user_chunk(block: &Block, id: &str) -> Option<Value> {
     match block {
         Block::Text { text } => Some(chunk("user_message_chunk", text, id)),
         Block::Image {

@@ -10,7 +10,7 @@ use std::{
 use haft_agent::{EndReason, NoticeLevel, Prompt, random_id};
 use haft_contract::{CalendarTime, PermissionMode, SessionId};
 use haft_host::{
-    AgentSession, Delivery, EarlierConversation, OpenError, SessionClock, SessionConfig,
+    AgentSession, PromptDelivery, EarlierConversation, OpenError, SessionClock, SessionConfig,
     SessionEnd, SessionInput, SessionParts, StopKind, TurnResult, conversations, key_report,
 };
 use haft_models::{ErrorKind, StopReason};
@@ -64,13 +64,13 @@ pub(crate) struct EditorSession {
     /// Receives warnings that the client cannot show.
     warn: fn(&str),
     clock: Arc<dyn SessionClock>,
-    state: Mutex<SessionState>,
+    state: Mutex<EditorSessionState>,
 }
 
-struct SessionState {
+struct EditorSessionState {
     live: Option<LiveSession>,
     /// Updates that wait until the client knows the session. `None` once it does.
-    held: Option<Vec<Value>>,
+    queued_updates: Option<Vec<Value>>,
     /// Prompts without a response, oldest first.
     prompts: VecDeque<OpenPrompt>,
     /// The prompts that are being answered. Several waiting prompts may be answered together.
@@ -81,7 +81,7 @@ struct SessionState {
     window: u64,
     used: u64,
     title: Option<String>,
-    has_told_title: bool,
+    has_sent_title: bool,
 }
 
 struct LiveSession {
@@ -128,9 +128,9 @@ impl EditorSession {
             config,
             warn: agent.warn,
             clock: Arc::clone(&agent.clock),
-            state: Mutex::new(SessionState {
+            state: Mutex::new(EditorSessionState {
                 live: None,
-                held: Some(Vec::new()),
+                queued_updates: Some(Vec::new()),
                 prompts: VecDeque::new(),
                 current: Vec::new(),
                 chosen,
@@ -138,12 +138,12 @@ impl EditorSession {
                 window: 0,
                 used: 0,
                 title: None,
-                has_told_title: false,
+                has_sent_title: false,
             }),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, SessionState> {
+    fn state(&self) -> MutexGuard<'_, EditorSessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -220,7 +220,7 @@ impl EditorSession {
 
     /// Sends the pending updates and the list of commands, now that the client knows the session.
     pub(crate) fn announce(self: &Arc<Self>) {
-        let held = self.state().held.take();
+        let held = self.state().queued_updates.take();
         for update in held.into_iter().flatten() {
             self.update(update);
         }
@@ -246,7 +246,7 @@ impl EditorSession {
 
     /// Sends an update, or stores it until the client knows the session.
     pub(crate) fn update(&self, update: Value) {
-        if let Some(held) = &mut self.state().held {
+        if let Some(held) = &mut self.state().queued_updates {
             held.push(update);
             return;
         }
@@ -302,7 +302,7 @@ impl EditorSession {
             read,
         });
         drop(state);
-        input.submit(prompt, Delivery::AfterRun);
+        input.submit(prompt, PromptDelivery::AfterRun);
     }
 
     /// Called when the session starts to answer a prompt. Marks the files in it as read.
@@ -332,7 +332,7 @@ impl EditorSession {
             .partition(|open| current.contains(&open.uuid));
         state.prompts = waiting;
         let (used, window) = (state.used, state.window);
-        let tells_title = !std::mem::replace(&mut state.has_told_title, true);
+        let tells_title = !std::mem::replace(&mut state.has_sent_title, true);
         let title = state.title.clone().filter(|_| tells_title);
         drop(state);
         let cost = result.run.ledger.total_cost();

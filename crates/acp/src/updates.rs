@@ -42,7 +42,7 @@ struct UpdateState {
     board: TodoBoard,
     /// The number of compactions so far.
     compactions: u32,
-    has_told_trust: bool,
+    has_reported_trust: bool,
 }
 
 /// A displayed call without a result.
@@ -100,15 +100,15 @@ impl UpdateForwarder {
 
     /// Sets whether the user is being asked about a call. In that case it is not running yet, even
     /// if it is reported as running.
-    pub(crate) fn asked(&self, id: &str, is_asked: bool) {
+    pub(crate) fn set_asked(&self, id: &str, is_asked: bool) {
         if let Some(call) = self.state().calls.get_mut(id) {
             call.is_asked = is_asked;
         }
     }
 
     /// Reports a call as running.
-    pub(crate) fn runs(&self, session: &EditorSession, id: &str) {
-        if let Some(update) = self.state().runs(id) {
+    pub(crate) fn mark_running(&self, session: &EditorSession, id: &str) {
+        if let Some(update) = self.state().mark_running(id) {
             session.update(update);
         }
     }
@@ -145,7 +145,7 @@ impl EventSink for UpdateForwarder {
             SessionEvent::Ready(facts) => {
                 let untrusted = facts.untrusted.as_deref();
                 if let Some(left_out) = untrusted
-                    && !std::mem::replace(&mut self.state().has_told_trust, true)
+                    && !std::mem::replace(&mut self.state().has_reported_trust, true)
                 {
                     session.notice(NoticeLevel::Warning, left_out);
                 }
@@ -194,7 +194,7 @@ impl UpdateState {
     fn agent(&mut self, session: &EditorSession, event: &AgentEvent) {
         match event {
             AgentEvent::Model(event) => self.model(session, event),
-            AgentEvent::BlockCompleted(block) => self.said(session, block),
+            AgentEvent::BlockCompleted(block) => self.on_block(session, block),
             AgentEvent::CallBound {
                 tool_use_id,
                 tool_name,
@@ -211,7 +211,7 @@ impl UpdateState {
             }
             AgentEvent::CallStarted { tool_use_id }
             | AgentEvent::CallRunning { tool_use_id, .. } => {
-                if let Some(update) = self.runs(tool_use_id) {
+                if let Some(update) = self.mark_running(tool_use_id) {
                     session.update(update);
                 }
             }
@@ -222,7 +222,7 @@ impl UpdateState {
             } => self.progress(session, tool_use_id, update),
             AgentEvent::CallFinished { finished, .. } => {
                 let structured = finished.structured.as_ref();
-                if structured.is_some_and(|structured| self.board.note(structured)) {
+                if structured.is_some_and(|structured| self.board.update_from_result(structured)) {
                     session.update(plan::update(&self.board));
                 }
                 if let Some(call) = self.calls.remove(&finished.id) {
@@ -283,7 +283,7 @@ impl UpdateState {
         }
     }
 
-    fn said(&mut self, session: &EditorSession, said: &ReplyBlock) {
+    fn on_block(&mut self, session: &EditorSession, said: &ReplyBlock) {
         if let Block::ToolUse {
             id, name, input, ..
         } = &said.block
@@ -353,7 +353,7 @@ impl UpdateState {
     }
 
     /// Returns an update that reports a call as running. Each call is reported only once.
-    fn runs(&mut self, id: &str) -> Option<Value> {
+    fn mark_running(&mut self, id: &str) -> Option<Value> {
         let call = self.calls.get_mut(id)?;
         if call.is_asked || std::mem::replace(&mut call.runs, true) {
             return None;
@@ -366,7 +366,7 @@ impl UpdateState {
     }
 
     fn progress(&mut self, session: &EditorSession, id: &str, update: &ProgressUpdate) {
-        if let Some(update) = self.runs(id) {
+        if let Some(update) = self.mark_running(id) {
             session.update(update);
         }
         let ProgressUpdate::Text { text } = update else {
@@ -446,7 +446,7 @@ impl UpdateState {
                 }
             }
             AgentEvent::CallStarted { tool_use_id } => {
-                if let Some(update) = self.runs(tool_use_id) {
+                if let Some(update) = self.mark_running(tool_use_id) {
                     session.update(update);
                 }
             }

@@ -34,7 +34,7 @@ const WRITES: &str = "fs/write_text_file";
 const LONGEST_REASON: usize = 300;
 
 /// An input message.
-pub(crate) enum Incoming {
+pub(crate) enum EditorMessage {
     Request {
         id: Value,
         method: String,
@@ -57,13 +57,13 @@ pub(crate) enum Incoming {
     Nothing,
 }
 
-impl Incoming {
+impl EditorMessage {
     fn read(line: &[u8]) -> Self {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Self::Nothing;
         }
         match serde_json::from_slice(line) {
-            Ok(Value::Object(message)) => Self::of(Value::Object(message)),
+            Ok(Value::Object(message)) => Self::from_value(Value::Object(message)),
             Ok(_) => Self::Bad {
                 id: Value::Null,
                 error: AcpError::bad_request(
@@ -77,7 +77,7 @@ impl Incoming {
         }
     }
 
-    fn of(mut message: Value) -> Self {
+    fn from_value(mut message: Value) -> Self {
         let params = message["params"].take();
         let id = message.get_mut("id").map(Value::take);
         let method = message["method"].as_str().map(str::to_owned);
@@ -125,12 +125,12 @@ impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
 
     /// Returns the next message, or `None` at the end of the input. Cancel-safe: a partial line is
     /// stored.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Incoming>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<EditorMessage>> {
         loop {
             let available = self.input.fill_buf().await?;
             if available.is_empty() {
                 let last = std::mem::take(&mut self.line);
-                return Ok((!last.is_empty()).then(|| Incoming::read(&last)));
+                return Ok((!last.is_empty()).then(|| EditorMessage::read(&last)));
             }
             let end = available.iter().position(|&byte| byte == b'\n');
             let part = &available[..end.unwrap_or(available.len())];
@@ -142,13 +142,13 @@ impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
             if end.is_some() {
                 let line = std::mem::take(&mut self.line);
                 return Ok(Some(match line.len() > LONGEST_IN {
-                    true => Incoming::Bad {
+                    true => EditorMessage::Bad {
                         id: Value::Null,
                         error: AcpError::bad_request(format!(
                             "a message of more than {LONGEST_IN} bytes"
                         )),
                     },
-                    false => Incoming::read(&line),
+                    false => EditorMessage::read(&line),
                 }));
             }
         }
@@ -164,8 +164,8 @@ struct ClientState {
     /// The number of bytes that the client has not read yet.
     unread: Arc<AtomicUsize>,
     next: AtomicI64,
-    asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Value>>>>,
-    gone: CancellationToken,
+    open_requests: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Value>>>>,
+    disconnected: CancellationToken,
 }
 
 /// The reason why a request to the client failed.
@@ -190,15 +190,15 @@ impl AcpClient {
             lines,
             unread,
             next: AtomicI64::new(1),
-            asked: Mutex::default(),
-            gone,
+            open_requests: Mutex::default(),
+            disconnected: gone,
         };
         (Self(Arc::new(state)), WriteBarrier(written))
     }
 
     /// Returns the token that is cancelled when the client disconnects.
-    pub(crate) fn gone(&self) -> &CancellationToken {
-        &self.0.gone
+    pub(crate) fn disconnect_token(&self) -> &CancellationToken {
+        &self.0.disconnected
     }
 
     pub(crate) fn notify(&self, method: &str, params: Value) {
@@ -223,8 +223,8 @@ impl AcpClient {
             return Err(RequestFailure::TooLong);
         }
         let (sender, answer) = oneshot::channel();
-        self.asked().insert(id, sender);
-        let open = OpenRequest { id, client: self };
+        self.open_requests().insert(id, sender);
+        let open = RequestGuard { id, client: self };
         self.send(message);
         tokio::select! {
             answer = answer => {
@@ -234,42 +234,42 @@ impl AcpClient {
                     RequestFailure::Refused(words.chars().take(LONGEST_REASON).collect())
                 })
             }
-            () = self.0.gone.cancelled() => Err(RequestFailure::Gone),
+            () = self.0.disconnected.cancelled() => Err(RequestFailure::Gone),
         }
     }
 
     /// Delivers the client's response to a request.
-    pub(crate) fn answered(&self, id: i64, outcome: Result<Value, Value>) {
-        if let Some(asked) = self.asked().remove(&id) {
+    pub(crate) fn on_response(&self, id: i64, outcome: Result<Value, Value>) {
+        if let Some(asked) = self.open_requests().remove(&id) {
             let _ = asked.send(outcome);
         }
     }
 
-    fn asked(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, Value>>>> {
-        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_requests(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, Value>>>> {
+        self.0.open_requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(&self, message: Value) {
-        if self.0.gone.is_cancelled() {
+        if self.0.disconnected.is_cancelled() {
             return;
         }
         let line = line(message);
         let unread = self.0.unread.fetch_add(line.len(), Ordering::Relaxed);
         if unread > MOST_UNREAD || self.0.lines.send(line).is_err() {
-            self.0.gone.cancel();
+            self.0.disconnected.cancel();
         }
     }
 }
 
 /// A request that waits for its response. If it is dropped early, the request is withdrawn.
-struct OpenRequest<'a> {
+struct RequestGuard<'a> {
     id: i64,
     client: &'a AcpClient,
 }
 
-impl Drop for OpenRequest<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        if self.client.asked().remove(&self.id).is_some() {
+        if self.client.open_requests().remove(&self.id).is_some() {
             self.client
                 .notify("$/cancel_request", json!({"requestId": self.id}));
         }
@@ -358,11 +358,11 @@ mod tests {
         let mut seen = Vec::new();
         while let Some(message) = lines.next().await.unwrap() {
             seen.push(match message {
-                Incoming::Request { id, method, .. } => format!("request {id} {method}"),
-                Incoming::Note { method, .. } => format!("note {method}"),
-                Incoming::Answer { id, outcome } => format!("answer {id} {}", outcome.is_ok()),
-                Incoming::Bad { error, .. } => format!("bad {}", error.code),
-                Incoming::Nothing => continue,
+                EditorMessage::Request { id, method, .. } => format!("request {id} {method}"),
+                EditorMessage::Note { method, .. } => format!("note {method}"),
+                EditorMessage::Answer { id, outcome } => format!("answer {id} {}", outcome.is_ok()),
+                EditorMessage::Bad { error, .. } => format!("bad {}", error.code),
+                EditorMessage::Nothing => continue,
             });
         }
         seen

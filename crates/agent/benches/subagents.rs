@@ -21,7 +21,7 @@ use haft_contract::{
     BackgroundTasks, CallContext, CancellationToken, LaunchOutcome, LaunchRequest, PermissionMode,
     Services,
 };
-use haft_engine::{Engine, Registry, SessionContext};
+use haft_engine::{Engine, ToolRegistry, SessionContext};
 use haft_extensions::{Agents, EnabledSources, ExtensionPlaces, agents::AgentOptions};
 use haft_models::{EventStream, Model, ModelRequest};
 use haft_testkit::TempProject;
@@ -85,7 +85,7 @@ impl Session {
             .with(crew.service())
             .with(Arc::new(BackgroundTasks::default()));
         let services = haft_tools::with_services(services, &project.path("session"), &work);
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for tool in haft_tools::all() {
             registry.add_erased(tool).unwrap();
         }

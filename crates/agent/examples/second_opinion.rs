@@ -7,7 +7,7 @@
 use std::{error::Error, sync::Arc};
 
 use haft::{
-    Access, CallContext, Effects, Haft, LaunchOutcome, LaunchRequest, Profile, Subagents, Tool,
+    ToolAccess, CallContext, Effects, Haft, LaunchOutcome, LaunchRequest, ToolProfile, Subagents, Tool,
     ToolError, ToolOutput,
 };
 use haft_agent::{Agent, AgentEvent, ModelSettings, SubagentPool};
@@ -28,10 +28,10 @@ impl Tool for SecondOpinion {
     type Input = Input;
     const NAME: &'static str = "SecondOpinion";
 
-    fn profile(&self) -> Profile {
-        Profile {
-            access: Access::Reads, // the subagent's calls are checked individually
-            ..Profile::default()
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
+            access: ToolAccess::Reads, // the subagent's calls are checked individually
+            ..ToolProfile::default()
         }
     }
 
@@ -70,7 +70,7 @@ const SCRIPT: &str = r#"{
 async fn run(dir: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let model = Arc::new(ScriptedModel::parse(SCRIPT)?);
     let (kinds, _) = Agents::load(
-        &ExtensionPlaces::of_project(dir.as_ref()),
+        &ExtensionPlaces::for_project(dir.as_ref()),
         &AgentOptions::default(),
     );
     let crew = SubagentPool::builder(kinds.list().iter().cloned())

@@ -7,19 +7,19 @@ use std::{
 
 use haft_contract::{BoxFuture, ContextPatch, NestedCalls, PendingInput, SessionId, SessionState};
 use haft_engine::{Scheduler, SessionContext};
-use haft_models::{Conversation, Model, Prices, Thinking};
+use haft_models::{Conversation, Model, Prices, ThinkingMode};
 
 use crate::{
     AgentHandle, OpenTranscript, Prompt, SubagentPool, UsageLedger,
     client::ModelClient,
-    compaction::Compaction,
+    compaction::CompactionRunner,
     cost::SharedUsage,
     hooks::{HookRunner, RunContext},
-    instructions::Instructions,
+    instructions::InstructionSender,
     plan_mode::PlanReminder,
     prompt::{InstructionSources, PromptEnvironment, SystemPrompt},
     recorded_conversation::RecordedConversation,
-    subagents::{ParentAgent, Spawner},
+    subagents::{ParentAgent, SubagentLauncher},
     transcript::{SessionOrigin, TouchedFiles, Transcript, TranscriptPosition},
 };
 
@@ -34,7 +34,7 @@ pub struct ModelSettings {
     /// The maximum number of tokens in a reply.
     pub max_tokens: u32,
     /// Whether and how the model thinks before it answers.
-    pub thinking: Thinking,
+    pub thinking: ThinkingMode,
     /// The effort level.
     pub effort: Option<String>,
     /// The context window in tokens.
@@ -66,7 +66,7 @@ impl ModelSettings {
             name: name.into(),
             plan_name: None,
             max_tokens: 32_000,
-            thinking: Thinking::Off,
+            thinking: ThinkingMode::Off,
             effort: None,
             window: 200_000,
             auto_compact: AutoCompact::default(),
@@ -82,7 +82,7 @@ impl ModelSettings {
 
     /// Sets whether and how the model thinks before it answers.
     #[must_use]
-    pub fn thinking(mut self, thinking: Thinking) -> Self {
+    pub fn thinking(mut self, thinking: ThinkingMode) -> Self {
         self.thinking = thinking;
         self
     }
@@ -158,20 +158,20 @@ pub struct Agent {
     /// Sends requests to the model.
     pub(crate) client: ModelClient,
     /// The conversation and its transcript.
-    pub(crate) dialogue: RecordedConversation,
+    pub(crate) conversation: RecordedConversation,
     /// The memory files and skills that the model reads.
-    pub(crate) instructions: Instructions,
-    pub(crate) plan: PlanReminder,
+    pub(crate) instructions: InstructionSender,
+    pub(crate) plan_reminder: PlanReminder,
     pub(crate) hooks: HookRunner,
     pub(crate) control: AgentHandle,
     pub(crate) limits: RunLimits,
     /// Launches subagents for its calls.
-    pub(crate) spawner: Option<Arc<Spawner>>,
+    pub(crate) spawner: Option<Arc<SubagentLauncher>>,
     /// The subagents of the session, if this is the main agent.
     pub(crate) subagents: Option<SubagentPool>,
     pub(crate) session: SessionProgress,
     /// Expands the mentions in a message that arrives during a run.
-    pub(crate) attach: Option<Box<MentionExpander>>,
+    pub(crate) mention_expander: Option<Box<MentionExpander>>,
 }
 
 /// Adds the files and folders that a message mentions. It reads them with these calls, relative to
@@ -188,14 +188,14 @@ pub(crate) struct SessionProgress {
     /// Whether a run has begun.
     pub(crate) has_begun: bool,
     /// The reason why hooks block the start of the session.
-    pub(crate) held_up: Option<String>,
+    pub(crate) start_blocked: Option<String>,
     /// Whether a run was dropped in the middle, so that the conversation in memory is older than
     /// the transcript.
-    pub(crate) is_behind: bool,
+    pub(crate) needs_reload: bool,
     /// The changes that apply to the next run.
-    pub(crate) permitted: Vec<ContextPatch>,
+    pub(crate) next_run_patches: Vec<ContextPatch>,
     /// Working directories that were not reported to hooks yet.
-    pub(crate) added: Vec<PathBuf>,
+    pub(crate) unreported_directories: Vec<PathBuf>,
 }
 
 /// Builds an agent.
@@ -210,10 +210,10 @@ pub struct AgentBuilder {
     control: AgentHandle,
     version: String,
     memory: bool,
-    knowledge: Option<InstructionSources>,
-    purse: SharedUsage,
-    level: Option<Arc<Spawner>>,
-    crew: Option<SubagentPool>,
+    instruction_sources: Option<InstructionSources>,
+    usage: SharedUsage,
+    spawner: Option<Arc<SubagentLauncher>>,
+    subagents: Option<SubagentPool>,
     start: Option<SessionContext>,
 }
 
@@ -236,10 +236,10 @@ impl Agent {
             control: AgentHandle::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             memory: true,
-            knowledge: None,
-            purse: SharedUsage::default(),
-            level: None,
-            crew: None,
+            instruction_sources: None,
+            usage: SharedUsage::default(),
+            spawner: None,
+            subagents: None,
             start: None,
         }
     }
@@ -250,8 +250,8 @@ impl Agent {
     }
 
     /// Sets the function that expands mentions in messages that arrive during a run.
-    pub fn attach_with(&mut self, expander: Box<MentionExpander>) {
-        self.attach = Some(expander);
+    pub fn set_mention_expander(&mut self, expander: Box<MentionExpander>) {
+        self.mention_expander = Some(expander);
     }
 
     /// Returns the id of the session.
@@ -261,17 +261,17 @@ impl Agent {
 
     /// Returns the conversation so far.
     pub fn conversation(&self) -> &Conversation {
-        &self.dialogue.conversation
+        &self.conversation.conversation
     }
 
     /// Returns the transcript of the session.
     pub fn transcript(&self) -> &Arc<Transcript> {
-        &self.dialogue.transcript
+        &self.conversation.transcript
     }
 
     /// Returns the files that the session has read and changed.
     pub fn files(&self) -> TouchedFiles {
-        self.dialogue.transcript.files()
+        self.conversation.transcript.files()
     }
 
     /// Returns the usage so far, including that of its subagents.
@@ -296,7 +296,7 @@ impl Agent {
 
     /// Returns the approximate number of tokens in the conversation, and the context window.
     pub fn context_usage(&self) -> (u64, u64) {
-        (self.dialogue.window.tokens(), self.client.settings.window)
+        (self.conversation.window.tokens(), self.client.settings.window)
     }
 
     /// Returns the approximate number of tokens in the system prompt and in each tool definition,
@@ -322,7 +322,7 @@ impl Agent {
             self.scheduler.apply(&ContextPatch::AddRule { list, rule });
         }
         for path in changes.directories {
-            self.session.added.push(path.clone());
+            self.session.unreported_directories.push(path.clone());
             self.scheduler.apply(&ContextPatch::AddDirectory { path });
         }
         if let Some(spawner) = &self.spawner {
@@ -331,13 +331,13 @@ impl Agent {
     }
 
     /// Returns the compaction of this agent's conversation.
-    pub(crate) fn compaction<'a>(&'a mut self, cx: RunContext<'a>) -> Compaction<'a> {
-        Compaction {
+    pub(crate) fn compaction<'a>(&'a mut self, cx: RunContext<'a>) -> CompactionRunner<'a> {
+        CompactionRunner {
             scheduler: &self.scheduler,
             client: &mut self.client,
-            dialogue: &mut self.dialogue,
+            conversation: &mut self.conversation,
             instructions: &mut self.instructions,
-            plan: &mut self.plan,
+            plan: &mut self.plan_reminder,
             hooks: &self.hooks,
             cx,
         }
@@ -390,7 +390,7 @@ impl AgentBuilder {
     /// Sets the sources of instructions. Default: the memory files of the project.
     #[must_use]
     pub fn instruction_sources(mut self, sources: InstructionSources) -> Self {
-        self.knowledge = Some(sources);
+        self.instruction_sources = Some(sources);
         self
     }
 
@@ -405,20 +405,20 @@ impl AgentBuilder {
     /// among its services.
     #[must_use]
     pub fn subagents(mut self, pool: SubagentPool) -> Self {
-        self.level = Some(Arc::clone(&pool.main));
-        self.crew = Some(pool);
+        self.spawner = Some(Arc::clone(&pool.main));
+        self.subagents = Some(pool);
         self
     }
 
     /// Sets the counter of usage.
     pub(crate) fn shared_usage(mut self, usage: SharedUsage) -> Self {
-        self.purse = usage;
+        self.usage = usage;
         self
     }
 
     /// Sets the spawner that launches subagents for calls.
-    pub(crate) fn spawner(mut self, spawner: Arc<Spawner>) -> Self {
-        self.level = Some(spawner);
+    pub(crate) fn spawner(mut self, spawner: Arc<SubagentLauncher>) -> Self {
+        self.spawner = Some(spawner);
         self
     }
 
@@ -443,24 +443,24 @@ impl AgentBuilder {
             .unwrap_or_else(|| SystemPrompt::new(PromptEnvironment::detect(&context)));
         let engine = self.scheduler.engine();
         let knowledge = self
-            .knowledge
+            .instruction_sources
             .unwrap_or_else(|| InstructionSources::for_project(&context.cwd));
-        if let Some(level) = &self.level {
+        if let Some(level) = &self.spawner {
             level.bind(ParentAgent {
                 engine: Arc::downgrade(engine),
                 context: self.scheduler.view(),
                 model: Arc::clone(&self.model),
                 settings: Mutex::new(self.settings.clone()),
                 prices: self.prices.clone(),
-                purse: self.purse.clone(),
+                usage: self.usage.clone(),
                 limits: self.limits.clone(),
                 version: self.version.clone(),
                 memory: self.memory,
-                knowledge: knowledge.for_subagent(knowledge.lists),
+                instruction_sources: knowledge.for_subagent(knowledge.offers_skills),
             });
         }
         let resumed = self
-            .crew
+            .subagents
             .as_ref()
             .filter(|_| session.origin != SessionOrigin::New);
         let cut_off =
@@ -492,36 +492,36 @@ impl AgentBuilder {
         let client = ModelClient::new(
             self.model,
             self.settings,
-            (self.prices, self.purse),
+            (self.prices, self.usage),
             system.blocks(),
             &self.scheduler,
         );
         let agent = Agent {
             scheduler: self.scheduler,
             client,
-            dialogue: RecordedConversation::new(loaded.conversation, transcript),
-            instructions: Instructions::new(knowledge, self.memory, cut_off.into_iter().collect()),
-            plan: PlanReminder::default(),
+            conversation: RecordedConversation::new(loaded.conversation, transcript),
+            instructions: InstructionSender::new(knowledge, self.memory, cut_off.into_iter().collect()),
+            plan_reminder: PlanReminder::default(),
             hooks,
             control: self.control,
             limits: self.limits,
-            spawner: self.level,
-            subagents: self.crew,
+            spawner: self.spawner,
+            subagents: self.subagents,
             session: SessionProgress {
                 id: session.id,
                 origin: session.origin,
                 start,
                 has_begun: false,
-                held_up: None,
-                is_behind: false,
-                permitted: Vec::new(),
-                added: Vec::new(),
+                start_blocked: None,
+                needs_reload: false,
+                next_run_patches: Vec::new(),
+                unreported_directories: Vec::new(),
             },
-            attach: None,
+            mention_expander: None,
         };
         agent.record_cwd();
         for result in &loaded.synthesized_results {
-            agent.dialogue.transcript.write_result(result, None);
+            agent.conversation.transcript.write_result(result, None);
         }
         agent
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_contract::{CancellationToken, PendingInput, PermissionMode, RuleList};
-use haft_models::{Thinking, Usage};
+use haft_models::{ThinkingMode, Usage};
 use uuid::Uuid;
 
 use crate::{Prompt, subagents::MainAgentChange};
@@ -40,7 +40,7 @@ pub(crate) struct PendingChanges {
     /// The context window of the model in tokens.
     pub(crate) window: Option<u64>,
     pub(crate) mode: Option<PermissionMode>,
-    pub(crate) thinking: Option<Thinking>,
+    pub(crate) thinking: Option<ThinkingMode>,
     /// The effort level; `Some(None)` is the provider's default.
     pub(crate) effort: Option<Option<String>>,
     /// Rules to add to those of the session.
@@ -132,7 +132,7 @@ impl AgentHandle {
     }
 
     /// Changes the thinking mode from the next request on.
-    pub fn set_thinking(&self, thinking: Thinking) {
+    pub fn set_thinking(&self, thinking: ThinkingMode) {
         self.state().changes.thinking = Some(thinking);
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn background(engine: &Engine) -> Option<Arc<BackgroundTasks>> {
 
 /// Returns whether a task has ended that the model was not notified of.
 pub(crate) fn has_notices(engine: &Engine) -> bool {
-    background(engine).is_some_and(|tasks| tasks.is_waiting())
+    background(engine).is_some_and(|tasks| tasks.has_notices())
 }
 
 /// Adds notices of the tasks that ended to the conversation.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::PermissionMode;
 use haft_engine::{Scheduler, pool::ToolOffer};
 use haft_models::{
-    Conversation, Model, ModelRequest, Prefix, Prices, SystemBlock, ToolDefinition, Usage,
+    Conversation, Model, ModelRequest, RequestPrefix, Prices, SystemBlock, ToolDefinition, Usage,
 };
 
 use crate::{
@@ -23,7 +23,7 @@ pub(crate) struct ModelClient {
     agent: String,
     system: Vec<SystemBlock>,
     tools: ToolOffer,
-    prefix: Arc<Prefix>,
+    prefix: Arc<RequestPrefix>,
 }
 
 impl ModelClient {
@@ -156,7 +156,7 @@ fn name_of(scheduler: &Scheduler) -> String {
     kind.unwrap_or_else(|| "main".to_owned())
 }
 
-fn prefix(system: &[SystemBlock], tools: &ToolOffer) -> Arc<Prefix> {
+fn prefix(system: &[SystemBlock], tools: &ToolOffer) -> Arc<RequestPrefix> {
     let tools = tools.iter().map(|tool| ToolDefinition::from(tool.spec()));
-    Arc::new(Prefix::new(system.to_vec(), tools.collect()))
+    Arc::new(RequestPrefix::new(system.to_vec(), tools.collect()))
 }

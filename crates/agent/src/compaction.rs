@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use haft_contract::Content;
 use haft_engine::Scheduler;
 use haft_models::{
-    Assembler, Block, Conversation, ErrorKind, Message, ModelError, ModelRequest, Reply,
+    ReplyAssembler, Block, Conversation, ErrorKind, Message, ModelError, ModelRequest, Reply,
     ToolChoice, ToolResult,
 };
 
@@ -23,7 +23,7 @@ use crate::{
     client::ModelClient,
     clock,
     hooks::{HookRunner, RunContext},
-    instructions::Instructions,
+    instructions::InstructionSender,
     plan_mode::PlanReminder,
     prompt::reminder,
     recorded_conversation::RecordedConversation,
@@ -121,28 +121,28 @@ fn block_tokens(block: &Block) -> u64 {
 }
 
 /// The parts of an agent that compaction needs.
-pub(crate) struct Compaction<'a> {
+pub(crate) struct CompactionRunner<'a> {
     pub(crate) scheduler: &'a Scheduler,
     pub(crate) client: &'a mut ModelClient,
-    pub(crate) dialogue: &'a mut RecordedConversation,
-    pub(crate) instructions: &'a mut Instructions,
+    pub(crate) conversation: &'a mut RecordedConversation,
+    pub(crate) instructions: &'a mut InstructionSender,
     pub(crate) plan: &'a mut PlanReminder,
     pub(crate) hooks: &'a HookRunner,
     pub(crate) cx: RunContext<'a>,
 }
 
-impl Compaction<'_> {
+impl CompactionRunner<'_> {
     /// Frees space before a request if the window is nearly full.
     pub(crate) async fn compact_if_needed(&mut self, last: &[Content], totals: &mut RunTotals) {
         let auto = self.client.settings.auto_compact;
         let window = auto.window_of(self.client.settings.window);
-        let used = &self.dialogue.window;
+        let used = &self.conversation.window;
         let due = used.pruned_at + window / 100 * PRUNE_AGAIN;
         if used.exceeds(PRUNE_AT, window) && (used.pruned_at == 0 || used.tokens > due) {
             self.prune(KEEP);
         }
-        let is_wanted = !auto.is_off && !totals.compaction_refused;
-        if !is_wanted || !self.dialogue.window.exceeds(COMPACT_AT, window) {
+        let is_wanted = !auto.is_off && !totals.skips_compaction;
+        if !is_wanted || !self.conversation.window.exceeds(COMPACT_AT, window) {
             return;
         }
         match self
@@ -151,12 +151,12 @@ impl Compaction<'_> {
         {
             // If the last prompt alone fills the window, the conversation is not summarized again.
             Ok(was_compacted) => {
-                let is_full = self.dialogue.window.exceeds(COMPACT_AT, window);
-                totals.compaction_refused = !was_compacted || is_full;
+                let is_full = self.conversation.window.exceeds(COMPACT_AT, window);
+                totals.skips_compaction = !was_compacted || is_full;
             }
             Err(error) => {
                 // Not retried in this run: the provider may still accept the conversation.
-                totals.compaction_refused = true;
+                totals.skips_compaction = true;
                 self.cx.notice(
                     NoticeLevel::Warning,
                     format!("the conversation could not be summarized: {error}"),
@@ -166,8 +166,8 @@ impl Compaction<'_> {
     }
 
     fn prune(&mut self, keep: usize) {
-        let freed = self.dialogue.conversation.prune_results(keep, PRUNED);
-        let used = &mut self.dialogue.window;
+        let freed = self.conversation.conversation.prune_results(keep, PRUNED);
+        let used = &mut self.conversation.window;
         used.tokens = used.tokens.saturating_sub(text_tokens(freed));
         used.pruned_at = used.tokens.max(1);
         tracing::debug!(freed, "old results were removed");
@@ -194,7 +194,7 @@ impl Compaction<'_> {
             return Ok(false);
         }
         cx.sink.on_event(&AgentEvent::Compacting { trigger });
-        let pre_tokens = self.dialogue.window.tokens;
+        let pre_tokens = self.conversation.window.tokens;
         let summary = match self.summary(instructions, totals).await {
             Err(error) if error.kind == ErrorKind::ContextTooLong => {
                 self.prune(0);
@@ -224,22 +224,22 @@ impl Compaction<'_> {
         content.extend(reminders.iter().map(|text| Content::text(reminder(text))));
         content.push(Content::text(summary_message(
             &summary,
-            &self.dialogue.transcript.files(),
+            &self.conversation.transcript.files(),
         )));
         if !last.is_empty() {
             content.push(Content::text("The user's last message, word for word:"));
             content.extend(last.iter().cloned());
         }
         let uuid = clock::random_id();
-        self.dialogue
+        self.conversation
             .transcript
             .write_compaction(uuid, trigger, pre_tokens);
-        self.dialogue.clear();
-        self.dialogue.add(content, UserLineKind::Summary, None);
+        self.conversation.clear();
+        self.conversation.add(content, UserLineKind::Summary, None);
         cx.sink.on_event(&AgentEvent::Compacted {
             trigger,
             pre_tokens,
-            post_tokens: self.dialogue.window.tokens,
+            post_tokens: self.conversation.window.tokens,
             duration: started.elapsed(),
             uuid,
         });
@@ -253,7 +253,7 @@ impl Compaction<'_> {
         instructions: &str,
         totals: &mut RunTotals,
     ) -> Result<String, ModelError> {
-        let messages = self.dialogue.conversation.messages();
+        let messages = self.conversation.conversation.messages();
         let mut messages: Vec<Message> = messages.cloned().collect();
         let mut summary = self.summary(instructions, totals).await;
         for _ in 0..MOST_HALVINGS {
@@ -275,7 +275,7 @@ impl Compaction<'_> {
         instructions: &str,
         totals: &mut RunTotals,
     ) -> Result<String, ModelError> {
-        let all = self.dialogue.conversation.clone();
+        let all = self.conversation.conversation.clone();
         self.summary_of(all, instructions, totals).await
     }
 
@@ -291,12 +291,12 @@ impl Compaction<'_> {
             let _ = write!(text, "\nThe user adds: {}", instructions.trim());
         }
         history.user([Content::text(text)]);
-        let conversation = &self.dialogue.conversation;
+        let conversation = &self.conversation.conversation;
         let mut request: ModelRequest = self.client.request(conversation, self.scheduler);
         request.history = history.history();
         request.tool_choice = ToolChoice::None;
         let name = request.model.clone();
-        let mut assembler = Assembler::new(&*name);
+        let mut assembler = ReplyAssembler::new(&*name);
         let started = Instant::now();
         let mut stream = self.client.model.stream(request, cx.cancel.child_token());
         let ended = loop {
@@ -314,7 +314,7 @@ impl Compaction<'_> {
         };
         drop(stream);
         let reply = assembler.finish();
-        totals.api += started.elapsed();
+        totals.model_time += started.elapsed();
         self.client.record_usage(&name, &reply.usage);
         ended?;
         let text = reply_text(&reply.message.content);

@@ -54,7 +54,7 @@ impl Agent {
                 deferred.0 = call;
                 Ok::<_, ()>(())
             });
-            self.dialogue.transcript.write_state();
+            self.conversation.transcript.write_state();
         }
     }
 
@@ -77,7 +77,7 @@ impl Agent {
         }
         let cancel = self.scheduler.cancel_token().child_token();
         let finished = {
-            let mut batch = self.scheduler.turn_until(cancel.clone()).await;
+            let mut batch = self.scheduler.start_batch_until(cancel.clone()).await;
             batch.push(call.clone());
             loop {
                 tokio::select! {
@@ -99,7 +99,7 @@ impl Agent {
             self.store_deferred_call(Some(call));
             return DeferredCallOutcome::DeferredAgain(denial);
         }
-        self.dialogue.add_and_report(
+        self.conversation.add_and_report(
             deferred_result_content(&finished),
             UserLineKind::Meta,
             InjectionSource::Tool,

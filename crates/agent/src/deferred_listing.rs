@@ -25,7 +25,7 @@ pub(crate) struct DeferredListing {
 
 impl DeferredListing {
     /// Returns a listing of new tools for the model, if any.
-    pub(crate) fn news(&mut self, scheduler: &Scheduler) -> Option<String> {
+    pub(crate) fn take_new_listing(&mut self, scheduler: &Scheduler) -> Option<String> {
         let pool = scheduler.engine().pool();
         if self
             .seen

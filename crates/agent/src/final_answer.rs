@@ -12,23 +12,23 @@ use crate::model_turn::CompletedCall;
 pub struct FinalAnswer {
     tool: String,
     /// The maximum number of failed calls in one run.
-    most_failures: u32,
+    max_failures: u32,
     state: Mutex<AnswerState>,
 }
 
 #[derive(Debug, Default)]
 struct AnswerState {
     /// The id of the call, and the answer.
-    given: Option<(String, Value)>,
+    answer: Option<(String, Value)>,
     failures: u32,
 }
 
 impl FinalAnswer {
     /// Creates the service for calls of this tool.
-    pub fn new(tool: impl Into<String>, most_failures: u32) -> Self {
+    pub fn new(tool: impl Into<String>, max_failures: u32) -> Self {
         Self {
             tool: tool.into(),
-            most_failures,
+            max_failures,
             state: Mutex::default(),
         }
     }
@@ -40,29 +40,29 @@ impl FinalAnswer {
 
     /// Stores the answer of a call. A later call replaces it.
     pub fn set(&self, tool_use_id: &str, value: Value) {
-        self.state().given = Some((tool_use_id.to_owned(), value));
+        self.state().answer = Some((tool_use_id.to_owned(), value));
     }
 
     /// Returns the answer, if the model gave one.
     pub fn value(&self) -> Option<Value> {
         let state = self.state();
-        state.given.as_ref().map(|(_, value)| value.clone())
+        state.answer.as_ref().map(|(_, value)| value.clone())
     }
 
     /// Returns whether too many calls failed.
     pub fn is_given_up(&self) -> bool {
-        self.state().failures >= self.most_failures
+        self.state().failures >= self.max_failures
     }
 
     /// Returns the final text if these calls end the run: the answer as text, or an empty text if
     /// too many calls failed.
     pub(crate) fn final_text(&self, answers: &[CompletedCall]) -> Option<String> {
         let mut state = self.state();
-        for CompletedCall { finished, .. } in answers {
+        for CompletedCall { result: finished, .. } in answers {
             if finished.name != self.tool {
                 continue;
             }
-            match &state.given {
+            match &state.answer {
                 // An answer of another agent's call is ignored.
                 Some((id, value)) if !finished.is_error && *id == finished.id => {
                     return Some(value.to_string());
@@ -70,7 +70,7 @@ impl FinalAnswer {
                 _ => state.failures += 1,
             }
         }
-        (state.failures >= self.most_failures).then(String::new)
+        (state.failures >= self.max_failures).then(String::new)
     }
 
     fn state(&self) -> MutexGuard<'_, AnswerState> {

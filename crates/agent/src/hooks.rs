@@ -154,7 +154,7 @@ impl HookRunner {
     /// user, so they are ignored.
     pub(crate) fn set_prompt_context(&self, prompt: Uuid, effort: Option<&String>) {
         if self.subagent().is_none() {
-            self.engine.hooks().set_situation(|situation| {
+            self.engine.hooks().set_prompt_context(|situation| {
                 situation.prompt_id = Some(prompt.to_string());
                 situation.effort = effort.cloned();
             });
@@ -253,7 +253,7 @@ impl HookRunner {
         if shown.text.trim().is_empty() {
             return None;
         }
-        let turn = self.engine.hooks().situation().prompt_id;
+        let turn = self.engine.hooks().prompt_context().prompt_id;
         let fields = json!({
             "turn_id": turn.unwrap_or_default(),
             "message_id": shown.message,
@@ -295,7 +295,7 @@ impl HookRunner {
     ) -> AgentHookVerdict {
         let calls: Vec<Value> = answers
             .iter()
-            .map(|CompletedCall { input, finished }| {
+            .map(|CompletedCall { input, result: finished }| {
                 json!({
                     "tool_name": finished.name,
                     "tool_input": input,

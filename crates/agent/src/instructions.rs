@@ -30,28 +30,28 @@ const SKILLS: &str = "There are skills: instructions for kinds of tasks. When wh
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
 
 /// The instructions that the model reads in addition to prompts.
-pub(crate) struct Instructions {
-    knowledge: InstructionSources,
+pub(crate) struct InstructionSender {
+    sources: InstructionSources,
     /// Whether memory files are sent.
     with_memory: bool,
     /// Whether the opening was already sent in this conversation.
-    has_recalled: bool,
+    opening_sent: bool,
     /// Context from hooks to send before the first prompt.
     opening: Vec<String>,
     /// The deferred tools that the model knows.
     deferred: DeferredListing,
 }
 
-impl Instructions {
+impl InstructionSender {
     pub(crate) fn new(
         sources: InstructionSources,
         with_memory: bool,
         opening: Vec<String>,
     ) -> Self {
         Self {
-            knowledge: sources,
+            sources,
             with_memory,
-            has_recalled: false,
+            opening_sent: false,
             opening,
             deferred: DeferredListing::default(),
         }
@@ -91,12 +91,12 @@ impl Instructions {
         hooks: &HookRunner,
         cx: RunContext<'_>,
     ) -> Vec<String> {
-        if std::mem::replace(&mut self.has_recalled, true) {
+        if std::mem::replace(&mut self.opening_sent, true) {
             return Vec::new();
         }
         let mut texts = Vec::new();
         if self.with_memory {
-            let (files, warnings) = self.knowledge.memory.start();
+            let (files, warnings) = self.sources.memory.start();
             report_warnings(&warnings, cx);
             texts.extend(format_memory_files(&files, reason, hooks, cx).await);
         }
@@ -115,7 +115,7 @@ impl Instructions {
         hooks: &HookRunner,
         cx: RunContext<'_>,
     ) -> Vec<String> {
-        self.has_recalled = false;
+        self.opening_sent = false;
         self.deferred = DeferredListing::default();
         let mut texts = self.load_opening("compact", window, hooks, cx).await;
         texts.extend(self.tracked_skills().and_then(|skills| skills.carry_over()));
@@ -137,7 +137,7 @@ impl Instructions {
         let mut texts = Vec::new();
         let mut found = Vec::new();
         for file in files.iter().filter(|_| self.with_memory) {
-            let (memory, warnings) = self.knowledge.memory.on_file_touched(file);
+            let (memory, warnings) = self.sources.memory.on_file_touched(file);
             report_warnings(&warnings, cx);
             found.extend(memory);
         }
@@ -176,7 +176,7 @@ impl Instructions {
 
     /// Reloads the skills after hooks prepared the project.
     pub(crate) fn reload_skills(&self, cx: RunContext<'_>) {
-        if let Some(skills) = &self.knowledge.skills {
+        if let Some(skills) = &self.sources.skills {
             report_warnings(&skills.reload(), cx);
         }
     }
@@ -202,7 +202,7 @@ impl Instructions {
         scheduler: &Scheduler,
         conversation: &mut RecordedConversation,
     ) {
-        if let Some(text) = self.deferred.news(scheduler) {
+        if let Some(text) = self.deferred.take_new_listing(scheduler) {
             let content = vec![Content::text(reminder(&text))];
             conversation.add(content, UserLineKind::Meta, None);
         }
@@ -210,25 +210,25 @@ impl Instructions {
 
     /// Starts over: the opening is sent again before the next prompt.
     pub(crate) fn reset(&mut self) {
-        self.has_recalled = false;
+        self.opening_sent = false;
         self.deferred = DeferredListing::default();
         if let Some(skills) = self.tracked_skills() {
-            skills.forget_read();
+            skills.clear_read();
         }
     }
 
     /// Returns the skills, if the model may call them.
     fn skills(&self) -> Option<&Skills> {
-        self.knowledge
+        self.sources
             .skills
             .as_deref()
-            .filter(|_| self.knowledge.lists)
+            .filter(|_| self.sources.offers_skills)
     }
 
     /// Like [`skills`](Self::skills), but only if the session tracks which skills the model has
     /// read.
     fn tracked_skills(&self) -> Option<&Skills> {
-        self.skills().filter(|_| self.knowledge.counts)
+        self.skills().filter(|_| self.sources.tracks_skills)
     }
 }
 

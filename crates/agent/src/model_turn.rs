@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use haft_contract::{CallId, CancellationToken, Card, CardSection, Content, ToolUse};
 use haft_engine::{CallBatch, CallResult, Metadata, Scheduler, pipeline::INTERRUPTED};
 use haft_models::{
-    Assembler, Block, BlockStart, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
+    ReplyAssembler, Block, BlockStart, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
 };
 use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
@@ -44,17 +44,17 @@ pub(crate) struct TurnOutcome {
     /// The reply; without content if it is void.
     pub(crate) reply: Reply,
     /// The calls of the reply with their results, in order.
-    pub(crate) answers: Vec<CompletedCall>,
+    pub(crate) calls: Vec<CompletedCall>,
     pub(crate) end: TurnEnd,
     /// The time spent waiting for the model.
-    pub(crate) api: Duration,
+    pub(crate) model_time: Duration,
     /// The time to the first block of the reply.
     pub(crate) first_token: Option<Duration>,
     /// The positions of messages whose images the provider rejects, each with the note that
     /// replaces the images.
     pub(crate) refused_images: Vec<(Vec<usize>, String)>,
     /// The text that the user saw instead of the reply's text, if hooks replaced it.
-    pub(crate) shown: Option<String>,
+    pub(crate) displayed_text: Option<String>,
 }
 
 /// The way a turn ended.
@@ -74,17 +74,17 @@ pub(crate) struct CompletedCall {
     /// The input as the model wrote it.
     pub(crate) input: Value,
     /// The result.
-    pub(crate) finished: CallResult,
+    pub(crate) result: CallResult,
 }
 
 /// Handles the streaming events of one reply: reports them, writes the transcript, and pushes the
 /// calls.
 struct ReplyStreamHandler<'a> {
-    round: &'a ModelTurn<'a>,
-    working: &'a RunningCallTracker,
+    turn: &'a ModelTurn<'a>,
+    tracker: &'a RunningCallTracker,
     /// The requested model, as the transcript records it.
-    asked: String,
-    assembler: Assembler,
+    requested_model: String,
+    assembler: ReplyAssembler,
     /// The provider's id of the message, or a random one.
     message_id: String,
     /// Our id of the request.
@@ -100,7 +100,7 @@ struct ReplyStreamHandler<'a> {
     /// call, because until then the reply may become void.
     unwritten: Vec<ReplyBlock>,
     /// Whether a call was complete, so that the reply can no longer become void.
-    is_final: bool,
+    has_complete_call: bool,
     /// The ids of the calls that were pushed to the scheduler.
     pushed: HashSet<String>,
     /// See [`TurnOutcome::refused_images`].
@@ -114,7 +114,7 @@ struct WithheldText {
     /// The indices of the text blocks that are not complete.
     open: HashSet<usize>,
     /// The texts that the user saw.
-    shown: Vec<String>,
+    displayed: Vec<String>,
     /// Whether hooks changed one of the texts.
     is_changed: bool,
 }
@@ -126,7 +126,7 @@ impl ModelTurn<'_> {
         scheduler: &mut Scheduler,
         request: ModelRequest,
     ) -> TurnOutcome {
-        let mut batch = scheduler.turn().await;
+        let mut batch = scheduler.start_batch().await;
         let tracker = Arc::new(RunningCallTracker::new(self.transcript));
         batch.set_observer(Arc::clone(&tracker) as _);
         let started = Instant::now();
@@ -134,18 +134,18 @@ impl ModelTurn<'_> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first_token = None;
         let mut handler = ReplyStreamHandler {
-            round: self,
-            working: &tracker,
-            assembler: Assembler::new(&*request.model),
+            turn: self,
+            tracker: &tracker,
+            assembler: ReplyAssembler::new(&*request.model),
             message_id: format!("msg_{}", clock::random_id().simple()),
             request_id: format!("req_{}", clock::random_id().simple()),
             model: request.model.clone(),
-            asked: request.model.clone(),
+            requested_model: request.model.clone(),
             usage: haft_models::Usage::default(),
             unreported: HashMap::new(),
             started_blocks: 0,
             unwritten: Vec::new(),
-            is_final: false,
+            has_complete_call: false,
             pushed: HashSet::new(),
             refused_images: Vec::new(),
             withheld: WithheldText::default(),
@@ -184,16 +184,16 @@ impl ModelTurn<'_> {
         let api = started.elapsed();
         let refused_images = std::mem::take(&mut handler.refused_images);
         let withheld = std::mem::take(&mut handler.withheld);
-        let shown = withheld.is_changed.then(|| withheld.shown.join("\n"));
+        let shown = withheld.is_changed.then(|| withheld.displayed.join("\n"));
         let (reply, answers, end) = handler.collect_results(batch, end, ticks).await;
         TurnOutcome {
             reply,
-            answers,
+            calls: answers,
             end,
-            api,
+            model_time: api,
             first_token,
             refused_images,
-            shown,
+            displayed_text: shown,
         }
     }
 }
@@ -202,7 +202,7 @@ impl ReplyStreamHandler<'_> {
     /// Handles one event of the reply.
     async fn on_event(&mut self, event: ModelEvent, batch: &mut CallBatch<'_>) {
         if !self.is_withheld(&event) {
-            self.round.sink.on_event(&AgentEvent::Model(event.clone()));
+            self.turn.sink.on_event(&AgentEvent::Model(event.clone()));
         }
         match &event {
             ModelEvent::Start { id, model } => {
@@ -226,7 +226,7 @@ impl ReplyStreamHandler<'_> {
                 self.unwritten.clear();
             }
             ModelEvent::Fallback { to, .. } => {
-                self.asked.clone_from(to);
+                self.requested_model.clone_from(to);
                 self.model.clone_from(to);
             }
             ModelEvent::ImagesDropped { messages, error } => {
@@ -244,7 +244,7 @@ impl ReplyStreamHandler<'_> {
             self.emit_block(block, position, shown);
         }
         if let Some(call) = call {
-            self.is_final = true;
+            self.has_complete_call = true;
             self.write_blocks(None);
             if let Ok(input) = call.input {
                 self.push(call.id, call.name, input, batch);
@@ -254,7 +254,7 @@ impl ReplyStreamHandler<'_> {
 
     /// Returns whether the event belongs to a text that hooks filter before it is shown.
     fn is_withheld(&mut self, event: &ModelEvent) -> bool {
-        if self.round.display.is_none() {
+        if self.turn.display.is_none() {
             return false;
         }
         match event {
@@ -271,8 +271,8 @@ impl ReplyStreamHandler<'_> {
 
     /// Runs the display hooks on a withheld text and shows it. Returns the shown block.
     async fn show_withheld(&mut self, index: usize, block: &Block) -> Option<Block> {
-        let ModelTurn { sink, cancel, .. } = *self.round;
-        let (Some(hooks), Block::Text { text }) = (self.round.display, block) else {
+        let ModelTurn { sink, cancel, .. } = *self.turn;
+        let (Some(hooks), Block::Text { text }) = (self.turn.display, block) else {
             return None;
         };
         if !self.withheld.open.remove(&index) {
@@ -280,7 +280,7 @@ impl ReplyStreamHandler<'_> {
         }
         let displayed_text = DisplayedText {
             message: &self.message_id,
-            index: self.withheld.shown.len(),
+            index: self.withheld.displayed.len(),
             text,
         };
         let replacement = hooks
@@ -288,7 +288,7 @@ impl ReplyStreamHandler<'_> {
             .await;
         self.withheld.is_changed |= replacement.is_some();
         let text = replacement.unwrap_or_else(|| text.clone());
-        self.withheld.shown.push(text.clone());
+        self.withheld.displayed.push(text.clone());
         let block = BlockStart::Text;
         for event in [
             ModelEvent::BlockStart { index, block },
@@ -319,7 +319,7 @@ impl ReplyStreamHandler<'_> {
         if let Some(shown) = shown {
             reported_block.block = shown;
         }
-        self.round
+        self.turn
             .sink
             .on_event(&AgentEvent::BlockCompleted(Box::new(reported_block)));
         self.unwritten.push(reply_block);
@@ -328,9 +328,9 @@ impl ReplyStreamHandler<'_> {
     /// Writes the blocks that are not in the transcript yet.
     fn write_blocks(&mut self, stop: Option<&haft_models::StopReason>) {
         for reply_block in self.unwritten.drain(..) {
-            self.round
+            self.turn
                 .transcript
-                .write_block(&reply_block, &self.asked, stop, &self.usage);
+                .write_block(&reply_block, &self.requested_model, stop, &self.usage);
         }
     }
 
@@ -338,7 +338,7 @@ impl ReplyStreamHandler<'_> {
     fn push(&mut self, id: String, name: String, input: Value, batch: &mut CallBatch<'_>) {
         if self.pushed.insert(id.clone()) {
             batch.push(ToolUse { id, name, input });
-            self.working.report_bound(self.round.sink);
+            self.tracker.report_bound(self.turn.sink);
         }
     }
 
@@ -350,7 +350,7 @@ impl ReplyStreamHandler<'_> {
         mut end: TurnEnd,
         mut ticks: Interval,
     ) -> (Reply, Vec<CompletedCall>, TurnEnd) {
-        let assembler = std::mem::replace(&mut self.assembler, Assembler::new(""));
+        let assembler = std::mem::replace(&mut self.assembler, ReplyAssembler::new(""));
         let mut reply = assembler.finish();
         reply.id = Some(self.message_id.clone());
         reply.model = Some(self.model.clone());
@@ -358,7 +358,7 @@ impl ReplyStreamHandler<'_> {
             TurnEnd::Complete | TurnEnd::Fault(_) => false,
             // Providers reject a message that contains only thinking.
             TurnEnd::Interrupted => reply.message.content.iter().all(Block::is_thinking),
-            TurnEnd::Failed(_) => !self.is_final,
+            TurnEnd::Failed(_) => !self.has_complete_call,
         };
         if is_void {
             reply.message.content.clear();
@@ -367,9 +367,9 @@ impl ReplyStreamHandler<'_> {
         }
         let stop = reply.stop.clone();
         self.write_blocks(stop.as_ref());
-        if self.is_final {
-            let (transcript, request) = (self.round.transcript, &self.request_id);
-            transcript.reply_ended(request, &self.asked, &self.usage);
+        if self.has_complete_call {
+            let (transcript, request) = (self.turn.transcript, &self.request_id);
+            transcript.reply_ended(request, &self.requested_model, &self.usage);
         }
         let batch_cancel = batch.cancel_token();
         match end {
@@ -408,17 +408,17 @@ impl ReplyStreamHandler<'_> {
                 let next = tokio::select! {
                     biased;
                     next = batch.next() => next,
-                    () = self.round.cancel.cancelled(), if !matches!(end, TurnEnd::Interrupted) => {
+                    () = self.turn.cancel.cancelled(), if !matches!(end, TurnEnd::Interrupted) => {
                         end = TurnEnd::Interrupted;
                         batch_cancel.cancel();
                         continue;
                     }
-                    () = self.working.wait_for_start() => {
-                        self.working.report_started(self.round.sink);
+                    () = self.tracker.wait_for_start() => {
+                        self.tracker.report_started(self.turn.sink);
                         continue;
                     }
                     _ = ticks.tick() => {
-                        self.working.report_running(self.round.sink);
+                        self.tracker.report_running(self.turn.sink);
                         continue;
                     }
                 };
@@ -438,15 +438,15 @@ impl ReplyStreamHandler<'_> {
 
     /// Records and reports the result of a call.
     fn record_result(&self, input: Value, finished: CallResult) -> CompletedCall {
-        self.working.report_started(self.round.sink);
+        self.tracker.report_started(self.turn.sink);
         let result = result_of(&finished);
         let structured = finished.structured.as_ref();
-        let uuid = self.round.transcript.write_result(&result, structured);
-        self.round.sink.on_event(&AgentEvent::CallFinished {
+        let uuid = self.turn.transcript.write_result(&result, structured);
+        self.turn.sink.on_event(&AgentEvent::CallFinished {
             uuid,
             finished: Box::new(finished.clone()),
         });
-        CompletedCall { input, finished }
+        CompletedCall { input, result: finished }
     }
 }
 

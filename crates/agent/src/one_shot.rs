@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use haft_contract::CancellationToken;
-use haft_models::{Assembler, Model, ModelError, ModelRequest, ToolChoice, Usage};
+use haft_models::{ReplyAssembler, Model, ModelError, ModelRequest, ToolChoice, Usage};
 
 use crate::compaction::reply_text;
 
@@ -13,7 +13,7 @@ pub async fn ask(
     mut request: ModelRequest,
 ) -> (Result<String, ModelError>, Usage) {
     request.tool_choice = ToolChoice::None;
-    let mut assembler = Assembler::new(&*request.model);
+    let mut assembler = ReplyAssembler::new(&*request.model);
     let mut stream = model.stream(request, CancellationToken::new());
     let mut failure = None;
     while let Some(next) = stream.next().await {

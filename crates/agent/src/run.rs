@@ -29,10 +29,10 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct RunTotals {
     /// The time spent waiting for the model.
-    pub(crate) api: Duration,
+    pub(crate) model_time: Duration,
     /// Whether automatic compaction failed, was blocked, or freed too little space. It is not
     /// retried in this run.
-    pub(crate) compaction_refused: bool,
+    pub(crate) skips_compaction: bool,
     /// The time to the first block of the first reply.
     first_token: Option<Duration>,
     /// The tokens of this run's replies.
@@ -42,23 +42,23 @@ pub(crate) struct RunTotals {
     /// The calls that were denied.
     denials: Vec<BlockedCall>,
     /// The stop reason of the last reply.
-    stop: Option<StopReason>,
+    stop_reason: Option<StopReason>,
 }
 
 /// The state of the loop between turns.
 pub(crate) struct RunLoopState {
     /// The user's last message and the messages since, which a compaction preserves.
-    pub(crate) last: Vec<Content>,
+    pub(crate) last_messages: Vec<Content>,
     /// Detects a model that repeats the same calls.
-    repeats: RepeatDetector,
+    repeat_detector: RepeatDetector,
     /// The number of turns with tool calls so far.
-    tool_rounds: u32,
+    tool_turns: u32,
     /// The number of consecutive times that Stop hooks continued the run.
     pub(crate) stop_blocks: u32,
     /// The number of consecutive replies that the provider paused.
     pub(crate) pauses: u32,
     /// Whether the conversation was already summarized because it was too long for the model.
-    pub(crate) shortened: bool,
+    pub(crate) was_compacted: bool,
 }
 
 impl Agent {
@@ -71,13 +71,13 @@ impl Agent {
         prompt: impl Into<Prompt> + Send,
         sink: &dyn AgentEventSink,
     ) -> RunResult {
-        self.boxed_run(Some(prompt.into()), sink).await
+        self.run_boxed(Some(prompt.into()), sink).await
     }
 
     /// Like [`run`](Self::run), but without a prompt: sends the notices of background tasks that
     /// have ended since the model last received any.
     pub async fn run_background_notices(&mut self, sink: &dyn AgentEventSink) -> RunResult {
-        self.boxed_run(None, sink).await
+        self.run_boxed(None, sink).await
     }
 
     /// Reports the start of a run that is answered without the model.
@@ -99,25 +99,25 @@ impl Agent {
 
     /// Boxes the future of a run, so that its code is compiled only in this crate and not in each
     /// crate that awaits it.
-    fn boxed_run<'a>(
+    fn run_boxed<'a>(
         &'a mut self,
         prompt: Option<Prompt>,
         sink: &'a dyn AgentEventSink,
     ) -> BoxFuture<'a, RunResult> {
-        Box::pin(self.run_from(prompt, sink))
+        Box::pin(self.execute_run(prompt, sink))
     }
 
     /// Executes a run with all its turns. `prompt` is `None` if only notices are sent.
-    async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn AgentEventSink) -> RunResult {
+    async fn execute_run(&mut self, prompt: Option<Prompt>, sink: &dyn AgentEventSink) -> RunResult {
         let run_guard = self.control.start_run();
         let cx = RunContext::new(sink, &run_guard.cancel);
         let started = Instant::now();
         let mut totals = RunTotals::default();
         self.reload_after_dropped_run(cx).await;
         // Stays set if this future is dropped before the run has ended.
-        self.session.is_behind = true;
+        self.session.needs_reload = true;
         let run_end = self.run_loop(prompt, cx, &mut totals).await;
-        self.session.is_behind = false;
+        self.session.needs_reload = false;
         self.take_changes();
         self.record_grants();
         self.warn_if_unrecorded(cx);
@@ -132,7 +132,7 @@ impl Agent {
         RunResult {
             subtype: run_end.subtype,
             text: run_end.text,
-            stop_reason: totals.stop,
+            stop_reason: totals.stop_reason,
             reason: run_end.reason,
             num_turns: totals.turns,
             usage: totals.usage,
@@ -142,7 +142,7 @@ impl Agent {
             errors: run_end.errors,
             deferred: run_end.deferred,
             duration,
-            duration_api: totals.api,
+            duration_api: totals.model_time,
             first_token: totals.first_token,
         }
     }
@@ -159,7 +159,7 @@ impl Agent {
         // Hooks may return an initial prompt, but only callers of `start_session` send it.
         self.start_session_once(cx).await;
         cx.sink.on_event(&AgentEvent::RunStarted(self.run_start()));
-        if let Some(reason) = self.session.held_up.take() {
+        if let Some(reason) = self.session.start_blocked.take() {
             cx.notice(NoticeLevel::Warning, reason.clone());
             return RunEnd::success(EndReason::HookStopped, reason);
         }
@@ -191,11 +191,11 @@ impl Agent {
                 .await;
             let window = self.client.settings.window;
             self.instructions
-                .send_opening(window, &mut self.dialogue, &self.hooks, cx)
+                .send_opening(window, &mut self.conversation, &self.hooks, cx)
                 .await;
-            self.dialogue
+            self.conversation
                 .add(prompt.content.clone(), UserLineKind::Prompt, Some(id));
-            self.dialogue.add_context(&verdict.context, cx);
+            self.conversation.add_context(&verdict.context, cx);
             last = prompt.content;
         } else if !was_deferred
             && !has_notices(self.scheduler.engine())
@@ -204,12 +204,12 @@ impl Agent {
             return RunEnd::success(EndReason::Completed, "");
         }
         let mut state = RunLoopState {
-            last,
-            repeats: RepeatDetector::default(),
-            tool_rounds: 0,
+            last_messages: last,
+            repeat_detector: RepeatDetector::default(),
+            tool_turns: 0,
             stop_blocks: 0,
             pauses: 0,
-            shortened: false,
+            was_compacted: false,
         };
         loop {
             if let Some(run_end) = self.run_turn(&mut state, cx, totals).await {
@@ -228,7 +228,7 @@ impl Agent {
         totals: &mut RunTotals,
     ) -> Option<RunEnd> {
         self.take_changes();
-        for path in std::mem::take(&mut self.session.added) {
+        for path in std::mem::take(&mut self.session.unreported_directories) {
             let source = "register_repo_root";
             self.hooks.directory_added(&path, source, cx).await;
         }
@@ -236,50 +236,50 @@ impl Agent {
             return Some(run_end);
         }
         for prompt in self.control.take_queued() {
-            let prompt = match &self.attach {
+            let prompt = match &self.mention_expander {
                 Some(attach) if !prompt.mentions.is_empty() => {
                     attach(prompt, self.scheduler.nested_calls(), self.context().cwd).await
                 }
                 _ => prompt,
             };
-            state.last.extend(prompt.content.iter().cloned());
-            self.dialogue.add_steering(prompt, cx);
+            state.last_messages.extend(prompt.content.iter().cloned());
+            self.conversation.add_steering(prompt, cx);
         }
         let context = self.scheduler.context();
-        self.plan
-            .remind_if_changed(&context, &mut self.dialogue, cx);
-        add_task_notices(self.scheduler.engine(), &mut self.dialogue, cx);
-        let (scheduler, conversation) = (&self.scheduler, &mut self.dialogue);
+        self.plan_reminder
+            .remind_if_changed(&context, &mut self.conversation, cx);
+        add_task_notices(self.scheduler.engine(), &mut self.conversation, cx);
+        let (scheduler, conversation) = (&self.scheduler, &mut self.conversation);
         self.instructions
             .list_deferred_tools(scheduler, conversation);
         for context in self.hooks.take_async_context(cx) {
-            self.dialogue.add_context(&context, cx);
+            self.conversation.add_context(&context, cx);
         }
         self.record_grants();
         self.warn_if_unrecorded(cx);
         self.compaction(cx)
-            .compact_if_needed(&state.last, totals)
+            .compact_if_needed(&state.last_messages, totals)
             .await;
         if cx.cancel.is_cancelled() {
             return Some(self.on_interrupt(false, cx));
         }
-        let conversation = &self.dialogue.conversation;
+        let conversation = &self.conversation.conversation;
         let request = self.client.request(conversation, &self.scheduler);
         let turn = ModelTurn {
             model: &*self.client.model,
-            transcript: &self.dialogue.transcript,
+            transcript: &self.conversation.transcript,
             display: self.hooks.has_display_hooks().then_some(&self.hooks),
             sink: cx.sink,
             cancel: cx.cancel,
         };
         let mut outcome = turn.run(&mut self.scheduler, request).await;
         self.record_cwd();
-        let displayed_text = outcome.shown.take();
+        let displayed_text = outcome.displayed_text.take();
         let RecordedReply {
             end,
-            answers,
+            calls: answers,
             text,
-            stop,
+            stop_reason: stop,
         } = match self.record_reply(outcome, totals, cx) {
             Ok(reply) => reply,
             Err(error) => {
@@ -308,9 +308,9 @@ impl Agent {
         }
         state.stop_blocks = 0;
         state.pauses = 0;
-        state.tool_rounds += 1;
+        state.tool_turns += 1;
         let window = self.client.settings.window;
-        let (conversation, scheduler) = (&mut self.dialogue, &mut self.scheduler);
+        let (conversation, scheduler) = (&mut self.conversation, &mut self.scheduler);
         self.instructions
             .send_for_touched_files(window, conversation, scheduler, &self.hooks, cx)
             .await;
@@ -326,17 +326,17 @@ impl Agent {
     ) -> Result<RecordedReply, ConversationError> {
         let TurnOutcome {
             reply,
-            answers,
+            calls: answers,
             end,
-            api,
+            model_time: api,
             first_token,
             refused_images,
-            shown: _,
+            displayed_text: _,
         } = outcome;
-        totals.api += api;
+        totals.model_time += api;
         totals.first_token = totals.first_token.or(first_token);
         for (messages, note) in refused_images {
-            self.dialogue.conversation.drop_images(&messages, &note);
+            self.conversation.conversation.drop_images(&messages, &note);
         }
         let has_usage = reply.usage != Usage::default();
         if has_usage || matches!(end, TurnEnd::Complete) || !reply.message.content.is_empty() {
@@ -348,19 +348,19 @@ impl Agent {
             self.client.record_usage(name, &reply.usage);
             totals.usage = cost::sum(&totals.usage, &reply.usage);
             totals.turns += 1;
-            totals.stop.clone_from(&reply.stop);
+            totals.stop_reason.clone_from(&reply.stop);
         }
         let text = reply_text(&reply.message.content);
         let stop = reply.stop.clone();
         let results: Vec<_> = answers
             .iter()
-            .map(|answer| result_of(&answer.finished))
+            .map(|answer| result_of(&answer.result))
             .collect();
-        self.dialogue.window.record_reply(&reply, &results);
-        self.dialogue
+        self.conversation.window.record_reply(&reply, &results);
+        self.conversation
             .conversation
             .assistant(reply.message, results)?;
-        for CompletedCall { input, finished } in &answers {
+        for CompletedCall { input, result: finished } in &answers {
             let metadata = &finished.metadata;
             if metadata.denied.is_some() {
                 totals.denials.push(BlockedCall {
@@ -372,14 +372,14 @@ impl Agent {
             for notice in &metadata.notices {
                 cx.notice(NoticeLevel::Info, notice.clone());
             }
-            self.plan
-                .on_patches(&finished.patches, &self.scheduler.context());
+            self.plan_reminder
+                .on_patches_applied(&finished.patches, &self.scheduler.context());
             let messages = finished.messages.iter();
             let content: Vec<Content> = messages
                 .flat_map(|message| message.content.iter().cloned())
                 .collect();
             if !content.is_empty() {
-                self.dialogue.add_and_report(
+                self.conversation.add_and_report(
                     content,
                     UserLineKind::Meta,
                     InjectionSource::Tool,
@@ -389,9 +389,9 @@ impl Agent {
         }
         Ok(RecordedReply {
             end,
-            answers,
+            calls: answers,
             text,
-            stop,
+            stop_reason: stop,
         })
     }
 
@@ -403,7 +403,7 @@ impl Agent {
         cx: RunContext<'_>,
         totals: &mut RunTotals,
     ) -> Option<RunEnd> {
-        if let [CompletedCall { input, finished }] = answers
+        if let [CompletedCall { input, result: finished }] = answers
             && finished.metadata.deferred
         {
             let deferred = BlockedCall {
@@ -416,15 +416,15 @@ impl Agent {
         }
         if let Some(reason) = answers
             .iter()
-            .find_map(|answer| answer.finished.metadata.stop.clone())
+            .find_map(|answer| answer.result.metadata.stop.clone())
         {
             cx.notice(NoticeLevel::Info, reason);
             return Some(RunEnd::success(EndReason::HookStopped, ""));
         }
         let verdict = self.hooks.tool_batch(answers, cx).await;
-        self.dialogue.add_context(&verdict.context, cx);
+        self.conversation.add_context(&verdict.context, cx);
         if let Some(reason) = verdict.block.or(verdict.stop) {
-            self.dialogue.add_context(std::slice::from_ref(&reason), cx);
+            self.conversation.add_context(std::slice::from_ref(&reason), cx);
             cx.notice(NoticeLevel::Info, reason);
             return Some(RunEnd::success(EndReason::HookStopped, ""));
         }
@@ -437,10 +437,10 @@ impl Agent {
         {
             return self.run_stop_hooks(text, state, cx).await;
         }
-        let calls = answers.iter().map(|CompletedCall { input, finished }| {
+        let calls = answers.iter().map(|CompletedCall { input, result: finished }| {
             (finished.name.as_str(), input, finished.content.as_slice())
         });
-        let repeats = state.repeats.record_turn(calls);
+        let repeats = state.repeat_detector.record_turn(calls);
         if repeats >= self.limits.stop_after_repeats {
             let count = repeats + 1;
             let message = format!(
@@ -458,13 +458,13 @@ impl Agent {
                  again will not help. Try a different approach, or ask the user for what you are missing.",
                 repeats + 1
             );
-            self.dialogue
+            self.conversation
                 .add_reminder(&text, InjectionSource::Repeats, cx);
         }
         if let Some(max_turns) = self
             .limits
             .max_turns
-            .filter(|max_turns| state.tool_rounds >= *max_turns)
+            .filter(|max_turns| state.tool_turns >= *max_turns)
         {
             totals.turns += 1;
             let message = format!("Reached maximum number of turns ({max_turns})");
@@ -489,7 +489,7 @@ impl Agent {
             () = cx.cancel.cancelled() => None,
         };
         if let Some(report) = report {
-            self.dialogue
+            self.conversation
                 .add_reminder(&report, InjectionSource::Tool, cx);
         }
     }
@@ -497,11 +497,11 @@ impl Agent {
     /// Recovers after a run was dropped in the middle: waits for its running calls, then reloads
     /// the conversation from the transcript.
     async fn reload_after_dropped_run(&mut self, cx: RunContext<'_>) {
-        if !self.session.is_behind {
+        if !self.session.needs_reload {
             return;
         }
-        drop(self.scheduler.turn().await);
-        if let Err(message) = self.dialogue.reload_from_transcript() {
+        drop(self.scheduler.start_batch().await);
+        if let Err(message) = self.conversation.reload_from_transcript() {
             cx.notice(NoticeLevel::Warning, message);
         }
     }
@@ -511,9 +511,9 @@ impl Agent {
 struct RecordedReply {
     end: TurnEnd,
     /// The calls of the reply with their results.
-    answers: Vec<CompletedCall>,
+    calls: Vec<CompletedCall>,
     /// The text of the reply.
     text: String,
     /// The stop reason of the reply.
-    stop: Option<StopReason>,
+    stop_reason: Option<StopReason>,
 }

@@ -100,11 +100,11 @@ impl Agent {
             return None;
         }
         let may_compact = !self.client.settings.auto_compact.is_off;
-        if stop == Some(StopReason::ContextWindow) && may_compact && !state.shortened {
-            state.shortened = true;
+        if stop == Some(StopReason::ContextWindow) && may_compact && !state.was_compacted {
+            state.was_compacted = true;
             let mut compaction = self.compaction(cx);
             let result = compaction
-                .compact(CompactionTrigger::Auto, "", &state.last, totals)
+                .compact(CompactionTrigger::Auto, "", &state.last_messages, totals)
                 .await;
             if matches!(result, Ok(true)) {
                 return None;
@@ -140,7 +140,7 @@ impl Agent {
             return Some(RunEnd::success(EndReason::Completed, text));
         }
         state.stop_blocks += 1;
-        self.dialogue.add_context(&feedback, cx);
+        self.conversation.add_context(&feedback, cx);
         None
     }
 
@@ -162,11 +162,11 @@ impl Agent {
             let message = "the conversation no longer fits, and automatic summaries are switched off \
                         (autoCompactEnabled): summarize it with /compact";
             cx.notice(NoticeLevel::Warning, message.to_owned());
-        } else if is_too_long && !state.shortened {
-            state.shortened = true;
+        } else if is_too_long && !state.was_compacted {
+            state.was_compacted = true;
             let mut compaction = self.compaction(cx);
             match compaction
-                .compact(CompactionTrigger::Auto, "", &state.last, totals)
+                .compact(CompactionTrigger::Auto, "", &state.last_messages, totals)
                 .await
             {
                 Ok(true) => return None,
@@ -198,7 +198,7 @@ impl Agent {
             false => (EndReason::AbortedStreaming, INTERRUPTED),
         };
         let content = vec![Content::text(marker)];
-        self.dialogue.add_and_report(
+        self.conversation.add_and_report(
             content,
             UserLineKind::Prompt,
             InjectionSource::Interrupt,

@@ -7,7 +7,7 @@ use std::{
 
 use haft_engine::{
     CallObserver, CallResult,
-    pipeline::{Admitted, Prepared},
+    pipeline::{AdmittedCall, PreparedCall},
 };
 use tokio::{sync::Notify, time::Instant};
 
@@ -96,7 +96,7 @@ impl RunningCallTracker {
 }
 
 impl CallObserver for RunningCallTracker {
-    fn on_bound(&self, call: &Prepared) {
+    fn on_bound(&self, call: &PreparedCall) {
         let (id, tool_use_id) = call.ids();
         let event = AgentEvent::CallBound {
             call: id,
@@ -107,7 +107,7 @@ impl CallObserver for RunningCallTracker {
         self.bound_calls().push(event);
     }
 
-    fn on_started(&self, call: &Admitted) {
+    fn on_started(&self, call: &AdmittedCall) {
         self.transcript.on_started(call);
         let (_, id) = call.call().ids();
         let event = AgentEvent::CallStarted {

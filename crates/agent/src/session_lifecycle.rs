@@ -35,7 +35,7 @@ impl Agent {
         let model = &self.client.settings.name;
         let verdict = self.hooks.session_start(origin, model, cx).await;
         self.instructions.queue_opening(verdict.context);
-        self.session.held_up = self.session.held_up.take().or(verdict.stop);
+        self.session.start_blocked = self.session.start_blocked.take().or(verdict.stop);
         if self.hooks.take_skill_reload() {
             self.instructions.reload_skills(cx);
         }
@@ -48,7 +48,7 @@ impl Agent {
         let cx = RunContext::new(sink, &never_cancelled);
         let verdict = self.hooks.setup(trigger, cx).await;
         self.instructions.queue_opening(verdict.context);
-        self.session.held_up = self.session.held_up.take().or(verdict.stop);
+        self.session.start_blocked = self.session.start_blocked.take().or(verdict.stop);
     }
 
     /// Adds a working directory and notifies hooks with the source: `slash_command` or
@@ -107,14 +107,14 @@ impl Agent {
     /// Sets the changes that apply to the next run, such as the permissions of a skill that the
     /// user called. They end with the user's next prompt.
     pub fn set_next_run_patches(&mut self, patches: Vec<ContextPatch>) {
-        self.session.permitted = patches;
+        self.session.next_run_patches = patches;
     }
 
     /// Handles a new prompt: ends the permissions of the previous turn and applies those for this
     /// one.
     pub(crate) fn start_user_turn(&mut self) {
         self.scheduler.apply(&ContextPatch::EndRulesOfTurn);
-        for patch in std::mem::take(&mut self.session.permitted) {
+        for patch in std::mem::take(&mut self.session.next_run_patches) {
             self.scheduler.apply(&patch);
         }
     }
@@ -126,7 +126,7 @@ impl Agent {
         instructions: &str,
         sink: &dyn AgentEventSink,
     ) -> Result<bool, ModelError> {
-        if self.dialogue.is_empty() {
+        if self.conversation.is_empty() {
             return Ok(false);
         }
         let run_guard = self.control.start_run();
@@ -147,14 +147,14 @@ impl Agent {
         self.hooks.conversation_end("clear", cx).await;
         self.scheduler.engine().start_conversation(session.id);
         self.session.id = session.id;
-        self.dialogue.start_transcript(session);
-        self.hooks.set_transcript(&self.dialogue.transcript);
+        self.conversation.start_transcript(session);
+        self.hooks.set_transcript(&self.conversation.transcript);
         self.instructions.reset();
         self.record_cwd();
         let model = &self.client.settings.name;
         let verdict = self.hooks.session_start("clear", model, cx).await;
         self.instructions.queue_opening(verdict.context);
-        self.session.held_up = self.session.held_up.take().or(verdict.stop);
+        self.session.start_blocked = self.session.start_blocked.take().or(verdict.stop);
     }
 
     /// Resumes another conversation instead of this one. The usage, the files, the permissions and
@@ -169,20 +169,20 @@ impl Agent {
         self.hooks.conversation_end("resume", cx).await;
         self.scheduler.engine().start_conversation(session.id);
         self.session.id = session.id;
-        self.dialogue.resume(session);
-        self.hooks.set_transcript(&self.dialogue.transcript);
+        self.conversation.resume(session);
+        self.hooks.set_transcript(&self.conversation.transcript);
         self.record_cwd();
         let model = &self.client.settings.name;
         let verdict = self.hooks.session_start("resume", model, cx).await;
         self.instructions.queue_opening(verdict.context);
-        self.session.held_up = self.session.held_up.take().or(verdict.stop);
+        self.session.start_blocked = self.session.start_blocked.take().or(verdict.stop);
     }
 
     /// Rewinds the conversation to this message, or to the beginning for `None`. Later messages
     /// remain in the transcript on a separate branch. Returns the message that was the last before;
     /// rewinding to it undoes the rewind.
     pub fn rewind_to(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
-        let before = self.dialogue.rewind_to(until)?;
+        let before = self.conversation.rewind_to(until)?;
         if until.is_none() {
             self.instructions.reset();
         }
@@ -214,14 +214,14 @@ impl Agent {
         let last = self.rewind_to(before)?;
         let text = format!("A summary of the conversation from here on:\n\n{summary}");
         let content = vec![Content::text(reminder(&text))];
-        self.dialogue.add(content, UserLineKind::Meta, None);
+        self.conversation.add(content, UserLineKind::Meta, None);
         Ok(last)
     }
 
     /// Adds a message in the user's name that is sent with the next request, without starting a
     /// run.
     pub fn add_user_note(&mut self, content: Vec<Content>) -> Uuid {
-        self.dialogue.add(content, UserLineKind::Prompt, None)
+        self.conversation.add(content, UserLineKind::Prompt, None)
     }
 
     /// Notifies hooks that the session ends, with the reason: `clear`, `logout`,
@@ -245,22 +245,22 @@ impl Agent {
     }
 
     pub(crate) fn record_cwd(&self) {
-        self.dialogue.set_cwd(&self.scheduler.context().cwd);
+        self.conversation.set_cwd(&self.scheduler.context().cwd);
     }
 
     /// Records the permissions and tools that the session was granted, if the conversation is not
     /// empty.
     pub(crate) fn record_grants(&self) {
-        if !self.dialogue.is_empty() {
+        if !self.conversation.is_empty() {
             let grants = SessionGrants::since_start(&self.session.start, &self.scheduler.context());
             let grants = grants.with_tools(&self.scheduler);
-            self.dialogue.transcript.set_grants(&grants);
+            self.conversation.transcript.set_grants(&grants);
         }
     }
 
     /// Warns the user, once, if the transcript cannot be written. The session continues.
     pub(crate) fn warn_if_unrecorded(&self, cx: RunContext<'_>) {
-        if let Some(error) = self.dialogue.transcript.take_error() {
+        if let Some(error) = self.conversation.transcript.take_error() {
             cx.notice(
                 NoticeLevel::Warning,
                 format!("this session is not being saved: {error}"),

@@ -3,7 +3,7 @@
 use haft_contract::ToolUse;
 use haft_engine::{
     CallObserver, CallResult,
-    pipeline::{Admitted, Prepared},
+    pipeline::{AdmittedCall, PreparedCall},
 };
 
 use crate::{Agent, AgentEvent, AgentEventSink};
@@ -33,7 +33,7 @@ impl Agent {
 struct CallReporter<'a>(&'a dyn AgentEventSink);
 
 impl CallObserver for CallReporter<'_> {
-    fn on_bound(&self, call: &Prepared) {
+    fn on_bound(&self, call: &PreparedCall) {
         let (id, tool_use_id) = call.ids();
         self.0.on_event(&AgentEvent::CallBound {
             call: id,
@@ -44,7 +44,7 @@ impl CallObserver for CallReporter<'_> {
     }
 
     // The caller records the call in the transcript.
-    fn on_started(&self, _: &Admitted) {}
+    fn on_started(&self, _: &AdmittedCall) {}
 
     fn on_ended(&self, _: &CallResult) {}
 }

@@ -56,7 +56,7 @@ async fn main() {
         .spawn()
         .unwrap();
     let options = ChromiumOptions {
-        judge: Arc::new(AllowAllRequests),
+        interceptor: Arc::new(AllowAllRequests),
         downloads: None,
     };
     let (reader, writer) = (
@@ -70,7 +70,7 @@ async fn main() {
         .await
         .unwrap();
     let part = SnapshotPart {
-        most: 20_000,
+        max_chars: 20_000,
         ..SnapshotPart::default()
     };
     let (mut whole, mut theirs, mut characters) = (Vec::new(), Vec::new(), 0);

@@ -79,7 +79,7 @@ impl Tab {
     /// The element no longer exists, is covered or disabled; a dialog opened; or a navigation was
     /// refused.
     pub async fn act(&self, action: &PageAction) -> Result<ActionOutcome> {
-        let before = self.before()?;
+        let before = self.settle_baseline()?;
         let mut remarks = Vec::new();
         match action {
             PageAction::Click { on, double } => {
@@ -125,7 +125,7 @@ impl Tab {
             PageAction::Drag { from, to } => self.drag(*from, *to).await?,
             PageAction::Scroll(on) => self.scroll(*on).await?,
         }
-        let navigated = self.settle(before).await?;
+        let navigated = self.wait_until_settled(before).await?;
         Ok(ActionOutcome { navigated, remarks })
     }
 

@@ -247,8 +247,8 @@ impl<'de> de::Deserializer<'de> for &mut CborReader<'de> {
                 let first = self.byte()?;
                 visitor.visit_string(BASE64.encode(self.bytes(first)?))
             }
-            (MAP, _) => self.nested(|reader| visitor.visit_map(Entries(reader))),
-            (LIST, _) => self.nested(|reader| visitor.visit_seq(Entries(reader))),
+            (MAP, _) => self.nested(|reader| visitor.visit_map(CborEntries(reader))),
+            (LIST, _) => self.nested(|reader| visitor.visit_seq(CborEntries(reader))),
             (FALSE, _) => visitor.visit_bool(false),
             (TRUE, _) => visitor.visit_bool(true),
             (NULL, _) => visitor.visit_unit(),
@@ -312,9 +312,9 @@ impl<'de> de::Deserializer<'de> for &mut CborReader<'de> {
 }
 
 /// The entries of a map or list, up to its end.
-struct Entries<'r, 'de>(&'r mut CborReader<'de>);
+struct CborEntries<'r, 'de>(&'r mut CborReader<'de>);
 
-impl<'de> MapAccess<'de> for Entries<'_, 'de> {
+impl<'de> MapAccess<'de> for CborEntries<'_, 'de> {
     type Error = CborError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -332,7 +332,7 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
     }
 }
 
-impl<'de> SeqAccess<'de> for Entries<'_, 'de> {
+impl<'de> SeqAccess<'de> for CborEntries<'_, 'de> {
     type Error = CborError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(

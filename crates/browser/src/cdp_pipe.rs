@@ -46,7 +46,7 @@ struct PendingCalls {
 /// The header fields of a message, without its content.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct CdpHeader {
     id: Option<u64>,
     method: Option<String>,
     session_id: Option<String>,
@@ -64,7 +64,7 @@ struct CdpError {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct CdpEventBody {
     #[serde(default)]
     params: Value,
 }
@@ -149,22 +149,22 @@ impl CdpConnection {
     }
 
     /// Processes one message: an answer is passed to its call, an event is returned.
-    pub(crate) fn take(&self, message: Incoming) -> Option<CdpEvent> {
+    pub(crate) fn take(&self, message: CdpMessage) -> Option<CdpEvent> {
         match message {
-            Incoming::Whole(bytes) => {
-                let head: Head = cbor::read(&bytes).ok()?;
+            CdpMessage::Whole(bytes) => {
+                let head: CdpHeader = cbor::read(&bytes).ok()?;
                 if let Some(id) = head.id {
                     self.answer(id, Ok(bytes));
                     return None;
                 }
-                let event: Event = cbor::read(&bytes).ok()?;
+                let event: CdpEventBody = cbor::read(&bytes).ok()?;
                 Some(CdpEvent {
                     session: head.session_id,
                     method: head.method?,
                     params: event.params,
                 })
             }
-            Incoming::TooLong(start) => {
+            CdpMessage::TooLong(start) => {
                 if let Some(id) = cbor::id_of(&start) {
                     let too_long = ChromiumError::TooLong {
                         megabytes: MOST_MESSAGE >> 20,
@@ -212,19 +212,19 @@ impl Drop for CdpCallGuard<'_> {
 }
 
 /// A received message.
-pub(crate) enum Incoming {
+pub(crate) enum CdpMessage {
     Whole(Vec<u8>),
     /// Only the beginning of the message.
     TooLong(Vec<u8>),
 }
 
 /// Splits the input into messages.
-pub(crate) struct Messages<R> {
+pub(crate) struct CdpMessageReader<R> {
     reader: BufReader<R>,
     most: usize,
 }
 
-impl<R: AsyncRead + Unpin> Messages<R> {
+impl<R: AsyncRead + Unpin> CdpMessageReader<R> {
     pub(crate) fn new(reader: R) -> Self {
         Self::bounded(reader, MOST_MESSAGE)
     }
@@ -237,7 +237,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
     }
 
     /// Returns the next message, or `None` if the other end is closed or the input is invalid.
-    pub(crate) async fn next(&mut self) -> Option<Incoming> {
+    pub(crate) async fn next(&mut self) -> Option<CdpMessage> {
         let mut head = [0; cbor::ENVELOPE_HEAD];
         self.reader.read_exact(&mut head).await.ok()?;
         let length = cbor::message_length(head)?;
@@ -247,14 +247,14 @@ impl<R: AsyncRead + Unpin> Messages<R> {
         start.copy_from_slice(&head);
         self.reader.read_exact(rest).await.ok()?;
         if length <= self.most {
-            return Some(Incoming::Whole(message));
+            return Some(CdpMessage::Whole(message));
         }
         let skipped = (length - message.len()) as u64;
         let mut skipped = (&mut self.reader).take(skipped);
         tokio::io::copy(&mut skipped, &mut tokio::io::sink())
             .await
             .ok()?;
-        Some(Incoming::TooLong(message))
+        Some(CdpMessage::TooLong(message))
     }
 }
 
@@ -281,12 +281,12 @@ mod tests {
     use super::*;
 
     async fn all(bytes: &[u8], most: usize) -> Vec<String> {
-        let mut messages = Messages::bounded(bytes, most);
+        let mut messages = CdpMessageReader::bounded(bytes, most);
         let mut found = Vec::new();
         while let Some(message) = messages.next().await {
             found.push(match message {
-                Incoming::Whole(bytes) => cbor::read::<Value>(&bytes).unwrap().to_string(),
-                Incoming::TooLong(start) => format!("long {:?}", cbor::id_of(&start)),
+                CdpMessage::Whole(bytes) => cbor::read::<Value>(&bytes).unwrap().to_string(),
+                CdpMessage::TooLong(start) => format!("long {:?}", cbor::id_of(&start)),
             });
         }
         found
@@ -307,11 +307,11 @@ mod tests {
     #[tokio::test]
     async fn an_answer_goes_to_its_call_and_the_end_to_all() {
         let (ours, theirs) = tokio::io::duplex(4096);
-        let mut theirs = Messages::new(theirs);
+        let mut theirs = CdpMessageReader::new(theirs);
         let wire = CdpConnection::new(ours);
         let call = wire.call::<Value>(Some("s"), "A.b", json!({"x": 1}));
         let other = async {
-            let Some(Incoming::Whole(sent)) = theirs.next().await else {
+            let Some(CdpMessage::Whole(sent)) = theirs.next().await else {
                 panic!("nothing was sent");
             };
             assert_eq!(
@@ -319,7 +319,7 @@ mod tests {
                 Ok(json!({"id": 1, "method": "A.b", "params": {"x": 1}, "sessionId": "s"}))
             );
             let answer = cbor::write(&json!({"id": 1, "result": {"y": 2}}));
-            assert!(wire.take(Incoming::Whole(answer)).is_none());
+            assert!(wire.take(CdpMessage::Whole(answer)).is_none());
         };
         let (answer, ()) = tokio::join!(call, other);
         assert_eq!(answer, Ok(json!({"y": 2})));

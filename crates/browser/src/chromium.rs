@@ -14,11 +14,11 @@ use tokio::{
 };
 
 use crate::{
-    cdp_pipe::{CdpConnection, IgnoredResult, Messages, within},
+    cdp_pipe::{CdpConnection, IgnoredResult, CdpMessageReader, within},
     error::{ChromiumError, Result, unusable},
     events,
     request_interceptor::RequestInterceptor,
-    state::{BrowserState, Download, PageDialog},
+    state::{BrowserState, PageDownload, PageDialog},
     tab::Tab,
 };
 
@@ -31,7 +31,7 @@ const VIEWPORT: (u32, u32) = (1280, 800);
 /// The options of a browser besides its pipe.
 pub struct ChromiumOptions {
     /// Decides about requests of pages.
-    pub judge: Arc<dyn RequestInterceptor>,
+    pub interceptor: Arc<dyn RequestInterceptor>,
     /// The folder for downloads, as a path that the browser process sees. Without it, downloads are
     /// refused.
     pub downloads: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct ChromiumShared {
     pub(crate) wire: CdpConnection,
     state: Mutex<BrowserState>,
     changes: watch::Sender<u64>,
-    pub(crate) judge: Arc<dyn RequestInterceptor>,
+    pub(crate) interceptor: Arc<dyn RequestInterceptor>,
 }
 
 /// A tab, as shown in a list.
@@ -85,9 +85,9 @@ impl Chromium {
             wire: CdpConnection::new(writer),
             state: Mutex::default(),
             changes: watch::Sender::new(0),
-            judge: options.judge,
+            interceptor: options.interceptor,
         });
-        tokio::spawn(read(Messages::new(reader), Arc::downgrade(&shared)));
+        tokio::spawn(read(CdpMessageReader::new(reader), Arc::downgrade(&shared)));
         let this = Self { shared };
         this.call("Browser.getVersion", json!({})).await?;
         // No permission is granted, so every permission request is denied.
@@ -117,7 +117,7 @@ impl Chromium {
 
     /// Returns whether the process has exited.
     #[must_use]
-    pub fn ended(&self) -> bool {
+    pub fn has_exited(&self) -> bool {
         self.shared.wire.ended()
     }
 
@@ -148,13 +148,13 @@ impl Chromium {
 
     /// Returns the notes since the last call: alerts, new tabs, refused downloads.
     #[must_use]
-    pub fn take_notes(&self) -> Vec<String> {
-        self.shared.state().take_notes()
+    pub fn take_notices(&self) -> Vec<String> {
+        self.shared.state().take_notices()
     }
 
     /// Returns the downloads that have ended since the last call.
     #[must_use]
-    pub fn take_downloads(&self) -> Vec<Download> {
+    pub fn take_downloads(&self) -> Vec<PageDownload> {
         let mut state = self.shared.state();
         let all = std::mem::take(&mut state.downloads);
         let (running, ended) = all
@@ -229,16 +229,16 @@ impl Chromium {
     async fn create(&self, apart: Option<Option<u32>>) -> Result<Tab> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Created {
+        struct CreatedTarget {
             target_id: String,
         }
-        let created = self.shared.wire.call::<Created>(
+        let created = self.shared.wire.call::<CreatedTarget>(
             None,
             "Target.createTarget",
             json!({"url": "about:blank"}),
         );
         let created = within(ANSWERS, "a new tab", created).await?;
-        let found = self.shared.until(Instant::now() + ANSWERS, |state| {
+        let found = self.shared.wait_until(Instant::now() + ANSWERS, |state| {
             let mut tabs = state.tabs.iter_mut();
             let (number, tab) = tabs.find(|(_, tab)| tab.target == created.target_id)?;
             let number = *number;
@@ -280,7 +280,7 @@ impl Chromium {
             .await?;
         let gone = self
             .shared
-            .until(Instant::now() + Duration::from_secs(5), |state| {
+            .wait_until(Instant::now() + Duration::from_secs(5), |state| {
                 (!state.tabs.contains_key(&number)).then_some(())
             });
         gone.await?
@@ -288,7 +288,7 @@ impl Chromium {
     }
 
     async fn ready(&self, number: u32) -> Result<Tab> {
-        let ready = self.shared.until(Instant::now() + ANSWERS, |state| {
+        let ready = self.shared.wait_until(Instant::now() + ANSWERS, |state| {
             match state.tabs.get(&number) {
                 None => Some(Err(no_tab(number))),
                 Some(tab) if tab.ready || tab.crashed => Some(Ok(tab.session.clone())),
@@ -313,7 +313,7 @@ fn no_tab(number: u32) -> ChromiumError {
     ))
 }
 
-async fn read(mut messages: Messages<impl AsyncRead + Unpin>, shared: Weak<ChromiumShared>) {
+async fn read(mut messages: CdpMessageReader<impl AsyncRead + Unpin>, shared: Weak<ChromiumShared>) {
     while let Some(message) = messages.next().await {
         let Some(shared) = shared.upgrade() else {
             return;
@@ -339,7 +339,7 @@ impl ChromiumShared {
     }
 
     /// Waits until `find` returns a value. Returns `None` at the deadline.
-    pub(crate) async fn until<T>(
+    pub(crate) async fn wait_until<T>(
         &self,
         deadline: Instant,
         mut find: impl FnMut(&mut BrowserState) -> Option<T>,
@@ -453,7 +453,7 @@ impl ChromiumShared {
     }
 
     pub(crate) async fn dismiss_later(self: Arc<Self>, number: u32, session: String, dialogs: u64) {
-        let answered = self.until(Instant::now() + DIALOG_WAITS, |state| {
+        let answered = self.wait_until(Instant::now() + DIALOG_WAITS, |state| {
             match state.tabs.get(&number) {
                 Some(tab) if tab.dialog.is_some() && tab.dialogs == dialogs => None,
                 _ => Some(()),
@@ -462,7 +462,7 @@ impl ChromiumShared {
         if matches!(answered.await, Ok(None)) {
             let no = json!({"accept": false});
             self.state()
-                .note("a dialog that waited for 60 s was dismissed".to_owned());
+                .add_notice("a dialog that waited for 60 s was dismissed".to_owned());
             let answer =
                 self.wire
                     .call::<IgnoredResult>(Some(&session), "Page.handleJavaScriptDialog", no);

@@ -24,7 +24,7 @@ impl Tab {
     /// # Errors
     /// The script throws or exceeds the limit, or the page cannot answer.
     pub async fn evaluate(&self, script: &str, on: Option<u32>, limit: Duration) -> Result<Value> {
-        let before = self.before()?;
+        let before = self.settle_baseline()?;
         let answer = match on {
             None => self.run(script, limit).await?,
             Some(number) => {
@@ -48,7 +48,7 @@ impl Tab {
                     .await?
             }
         };
-        self.settle(before).await?;
+        self.wait_until_settled(before).await?;
         value(&answer)
     }
 

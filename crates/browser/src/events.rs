@@ -8,7 +8,7 @@ use crate::{
     cdp_pipe::{CdpEvent, IgnoredResult},
     chromium::{ANSWERS, ChromiumShared},
     request_interceptor::{BrowserRequest, RequestVerdict},
-    state::{BrowserState, Download, DownloadState, Frame, PageDialog, TabState},
+    state::{BrowserState, PageDownload, DownloadState, PageFrame, PageDialog, TabState},
     text::one_line,
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn apply(shared: &Arc<ChromiumShared>, event: CdpEvent) {
         }
         ("Browser.downloadWillBegin", _) => download_begins(&mut state, params),
         ("Browser.downloadProgress", _) => download_goes_on(shared, &mut state, params),
-        (method, Some(number)) => of_tab(shared, &mut state, number, method, params),
+        (method, Some(number)) => apply_tab_event(shared, &mut state, number, method, params),
         _ => {}
     }
     drop(state);
@@ -95,7 +95,7 @@ fn attached(shared: &Arc<ChromiumShared>, state: &mut BrowserState, params: &Val
         return;
     }
     if state.tabs.len() >= MOST_TABS {
-        state.note(format!(
+        state.add_notice(format!(
             "a page opened another tab, which was closed: {MOST_TABS} are open"
         ));
         shared.send(None, "Target.closeTarget", json!({"targetId": target}));
@@ -113,14 +113,14 @@ fn attached(shared: &Arc<ChromiumShared>, state: &mut BrowserState, params: &Val
         );
         tab.opened_by = opener.map(|(_, tab)| tab.opened_by_or_url());
         tab.owner = opener.and_then(|(_, tab)| tab.owner);
-        state.note(format!("{by} opened tab {number} (not selected)"));
+        state.add_notice(format!("{by} opened tab {number} (not selected)"));
     }
     let main = tab.main.clone();
     tab.frames.insert(
         main,
-        Frame {
+        PageFrame {
             url: info["url"].as_str().unwrap_or("about:blank").to_owned(),
-            ..Frame::default()
+            ..PageFrame::default()
         },
     );
     let apart = tab.owner.is_some();
@@ -142,7 +142,7 @@ fn download_begins(state: &mut BrowserState, params: &Value) {
     if state.downloads.len() == MOST_DOWNLOADS {
         state.downloads.remove(0);
     }
-    state.downloads.push(Download {
+    state.downloads.push(PageDownload {
         guid: text("guid").to_owned(),
         name: one_line(text("suggestedFilename"), 200),
         url: one_line(text("url"), 500),
@@ -176,13 +176,13 @@ fn download_goes_on(shared: &Arc<ChromiumShared>, state: &mut BrowserState, para
                 "a download was cancelled: larger than {} MB",
                 LARGEST_DOWNLOAD >> 20
             );
-            state.note(notice);
+            state.add_notice(notice);
         }
         _ => {}
     }
 }
 
-fn of_tab(
+fn apply_tab_event(
     shared: &Arc<ChromiumShared>,
     state: &mut BrowserState,
     number: u32,
@@ -193,7 +193,7 @@ fn of_tab(
         return dialog(shared, state, number, params);
     }
     if method == "Page.fileChooserOpened" {
-        return state.note(
+        return state.add_notice(
             "the page asks for a file: use the action upload with the ref of its field".to_owned(),
         );
     }
@@ -217,7 +217,7 @@ fn of_tab(
             frame_navigated(tab, &params["frame"]);
             if text("type") == "BackForwardCacheRestore" && params["frame"]["parentId"].is_null() {
                 let (session, committed) = (tab.session.clone(), tab.committed);
-                tokio::spawn(kept_page(Arc::clone(shared), number, session, committed));
+                tokio::spawn(restore_cached_page(Arc::clone(shared), number, session, committed));
             }
         }
         "Page.navigatedWithinDocument" => {
@@ -281,7 +281,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
         tab.frames.retain(|name, _| *name == id);
         tab.committed += 1;
         tab.dom_ready = false;
-        tab.forget_crashes();
+        tab.clear_crashes();
         tab.console.clear();
         let document = tab.document_request.clone();
         tab.requests.clear(document.as_deref());
@@ -294,7 +294,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
     };
     tab.frames.insert(
         id,
-        Frame {
+        PageFrame {
             parent,
             url,
             loader: text("loaderId"),
@@ -305,7 +305,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
 
 /// Called when a page is restored from the back-forward cache: no event reports its frames or that
 /// it is ready, so they are queried.
-async fn kept_page(shared: Arc<ChromiumShared>, number: u32, session: String, committed: u64) {
+async fn restore_cached_page(shared: Arc<ChromiumShared>, number: u32, session: String, committed: u64) {
     let call = shared
         .wire
         .call::<Value>(Some(&session), "Page.getFrameTree", json!({}));
@@ -343,9 +343,9 @@ fn dialog(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
                 "alert" => format!("an alert showed \"{message}\" (accepted)"),
                 _ => "the page asked whether to leave it (left)".to_owned(),
             };
-            state.note(notice);
+            state.add_notice(notice);
         } else if tab.alerts == MOST_ALERTS + 1 {
-            state.note("more alerts followed".to_owned());
+            state.add_notice("more alerts followed".to_owned());
         }
         shared.send(
             Some(session),
@@ -367,7 +367,7 @@ fn paused(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
     };
     let text = |name: &str| params[name].as_str().unwrap_or_default();
     let is_page = text("resourceType") == "Document" && text("frameId") == tab.main;
-    tab.judging += 1;
+    tab.pending_verdicts += 1;
     if is_page {
         tab.begun += 1;
     }
@@ -390,7 +390,7 @@ fn paused(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
     let (id, session) = (text("requestId").to_owned(), tab.session.clone());
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        let verdict = shared.judge.intercept(&request).await;
+        let verdict = shared.interceptor.intercept(&request).await;
         let (method, answer) = match &verdict {
             RequestVerdict::Pass => {
                 if is_page {
@@ -424,7 +424,7 @@ fn paused(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
             ),
         };
         if let Some(tab) = shared.state().tabs.get_mut(&number) {
-            tab.judging = tab.judging.saturating_sub(1);
+            tab.pending_verdicts = tab.pending_verdicts.saturating_sub(1);
             tab.last_request = Instant::now();
             if let RequestVerdict::Refuse(why) = verdict
                 && is_page

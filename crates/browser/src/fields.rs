@@ -6,7 +6,7 @@ use crate::{
     cdp_pipe::IgnoredResult,
     error::{Result, unusable},
     scripts::{CONCEAL, FIELD_KIND, HOLDS, SELECT, SET_VALUE, TAKE_FIELD},
-    tab::{Element, Tab},
+    tab::{PageElement, Tab},
     text::one_line,
 };
 
@@ -45,7 +45,7 @@ impl Tab {
 
     /// Replaces the contents of a field. Returns a remark if the field then contains something
     /// else.
-    pub(crate) async fn type_into(&self, element: &Element, text: &str) -> Result<Option<String>> {
+    pub(crate) async fn type_into(&self, element: &PageElement, text: &str) -> Result<Option<String>> {
         let number = element.number;
         match self
             .call_on_element(element, TAKE_FIELD, json!([]))
@@ -91,7 +91,7 @@ impl Tab {
         })
     }
 
-    pub(crate) async fn fill(&self, element: &Element, value: &str) -> Result<Option<String>> {
+    pub(crate) async fn fill(&self, element: &PageElement, value: &str) -> Result<Option<String>> {
         let number = element.number;
         let kind = self.call_on_element(element, FIELD_KIND, json!([])).await?;
         match kind["kind"].as_str() {
@@ -128,7 +128,7 @@ impl Tab {
         }
     }
 
-    pub(crate) async fn select_options(&self, element: &Element, values: &[String]) -> Result<()> {
+    pub(crate) async fn select_options(&self, element: &PageElement, values: &[String]) -> Result<()> {
         let number = element.number;
         let done = self
             .call_on_element(element, SELECT, json!([{"value": values}]))

@@ -38,12 +38,12 @@ pub struct ConsoleLine {
 
 /// The console since the last navigation.
 #[derive(Default)]
-pub(crate) struct Console {
+pub(crate) struct ConsoleLog {
     lines: VecDeque<ConsoleLine>,
     pub(crate) dropped: u64,
 }
 
-impl Console {
+impl ConsoleLog {
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn equal_lines_are_counted_and_old_ones_dropped() {
-        let mut console = Console::default();
+        let mut console = ConsoleLog::default();
         for _ in 0..1_000 {
             console.add(ConsoleLevel::Error, "same", String::new());
         }

@@ -11,7 +11,7 @@ use crate::{
     cdp_pipe::IgnoredResult,
     error::{ChromiumError, Result, unusable},
     scripts::{IN_LINE, NEXT_FRAME, READY},
-    tab::{Element, Tab},
+    tab::{PageElement, Tab},
     text::one_line,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 const COMES_TO_REST: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
-struct Quads {
+struct ContentQuads {
     quads: Vec<[f64; 8]>,
 }
 
@@ -32,7 +32,7 @@ struct HitTest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metrics {
+struct LayoutMetrics {
     css_visual_viewport: VisualViewport,
 }
 
@@ -47,13 +47,13 @@ struct VisualViewport {
 
 /// A position of the mouse.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Point {
+pub(crate) struct MousePoint {
     x: f64,
     y: f64,
 }
 
 impl Tab {
-    pub(crate) async fn click(&self, element: &Element, double: bool) -> Result<()> {
+    pub(crate) async fn click(&self, element: &PageElement, double: bool) -> Result<()> {
         let point = self.reach(element, true).await?;
         self.mouse("mouseMoved", point, 0).await?;
         for count in 1..=if double { 2 } else { 1 } {
@@ -63,7 +63,7 @@ impl Tab {
         Ok(())
     }
 
-    pub(crate) async fn mouse(&self, kind: &str, at: Point, clicks: u32) -> Result<()> {
+    pub(crate) async fn mouse(&self, kind: &str, at: MousePoint, clicks: u32) -> Result<()> {
         let pressed = kind != "mouseMoved";
         let params = json!({
             "type": kind, "x": at.x, "y": at.y, "clickCount": clicks,
@@ -81,7 +81,7 @@ impl Tab {
 
     /// Scrolls an element into view and waits until it stops moving. Returns the point where the
     /// mouse reaches it.
-    pub(crate) async fn reach(&self, element: &Element, enabled: bool) -> Result<Point> {
+    pub(crate) async fn reach(&self, element: &PageElement, enabled: bool) -> Result<MousePoint> {
         let number = element.number;
         let deadline = Instant::now() + COMES_TO_REST;
         // Not `scrollIntoViewIfNeeded`, which waits for the page's smooth scrolling.
@@ -106,7 +106,7 @@ impl Tab {
         }
     }
 
-    async fn centre(&self, element: &Element) -> Result<Point> {
+    async fn centre(&self, element: &PageElement) -> Result<MousePoint> {
         let hidden = || {
             unusable(format!(
                 "e{} is not visible: it has no area on the page.",
@@ -114,14 +114,14 @@ impl Tab {
             ))
         };
         let quads = self
-            .call::<Quads>("DOM.getContentQuads", json!({"objectId": element.object}))
+            .call::<ContentQuads>("DOM.getContentQuads", json!({"objectId": element.object}))
             .await;
         let quads = match quads {
             Ok(quads) => quads.quads,
             Err(ChromiumError::Protocol { .. }) => return Err(hidden()),
             Err(other) => return Err(other),
         };
-        let metrics: Metrics = self.call("Page.getLayoutMetrics", json!({})).await?;
+        let metrics: LayoutMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
         let view = metrics.css_visual_viewport;
         for quad in &quads {
             // The part of the element that is in view.
@@ -136,7 +136,7 @@ impl Tab {
                 ys.into_iter().fold(0.0, f64::max),
             );
             if right - left >= 1.0 && bottom - top >= 1.0 {
-                return Ok(Point {
+                return Ok(MousePoint {
                     x: (left + right) / 2.0,
                     y: (top + bottom) / 2.0,
                 });
@@ -147,8 +147,8 @@ impl Tab {
 
     /// Checks that the topmost element at the point is the element, its label, one of its ancestors
     /// or one of its descendants.
-    async fn uncovered(&self, element: &Element, point: Point) -> Result<()> {
-        let metrics: Metrics = self.call("Page.getLayoutMetrics", json!({})).await?;
+    async fn uncovered(&self, element: &PageElement, point: MousePoint) -> Result<()> {
+        let metrics: LayoutMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
         let view = metrics.css_visual_viewport;
         #[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
         let (x, y) = (
@@ -243,7 +243,7 @@ impl Tab {
         } else if let Some(class) = of("class") {
             line.push_str(&format!(" (class {class})"));
         }
-        if let Some(number) = self.give_ref(&hit.frame_id, hit.backend_node_id) {
+        if let Some(number) = self.assign_ref(&hit.frame_id, hit.backend_node_id) {
             line.push_str(&format!(" [ref=e{number}]"));
         }
         Ok(line)
@@ -262,7 +262,7 @@ impl Tab {
         dragged
     }
 
-    async fn drag_between(&self, to: &Element, start: Point) -> Result<()> {
+    async fn drag_between(&self, to: &PageElement, start: MousePoint) -> Result<()> {
         self.with(|tab| tab.drag = None)?;
         self.mouse("mouseMoved", start, 0).await?;
         self.mouse("mousePressed", start, 1).await?;
@@ -282,7 +282,7 @@ impl Tab {
             );
             let drag = self
                 .shared
-                .until(Instant::now() + Duration::from_secs(2), |state| {
+                .wait_until(Instant::now() + Duration::from_secs(2), |state| {
                     state
                         .tabs
                         .get(&self.number)

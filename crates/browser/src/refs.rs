@@ -17,7 +17,7 @@ pub(crate) struct RefEntry {
 
 /// All refs of a browser.
 #[derive(Default)]
-pub(crate) struct Refs {
+pub(crate) struct RefTable {
     entries: HashMap<u32, RefEntry>,
     numbers: HashMap<(String, i64), u32>,
     last: u32,
@@ -27,8 +27,8 @@ pub(crate) struct Refs {
 /// then an error.
 const MOST_REFS: usize = 100_000;
 
-impl Refs {
-    pub(crate) fn of(&mut self, entry: RefEntry) -> u32 {
+impl RefTable {
+    pub(crate) fn assign(&mut self, entry: RefEntry) -> u32 {
         let key = (entry.loader.clone(), entry.node);
         if let Some(&number) = self.numbers.get(&key) {
             return number;
@@ -54,7 +54,7 @@ impl Refs {
     }
 
     /// Returns whether the ref was ever created.
-    pub(crate) fn was_given(&self, number: u32) -> bool {
+    pub(crate) fn was_assigned(&self, number: u32) -> bool {
         (1..=self.last).contains(&number)
     }
 }
@@ -87,21 +87,21 @@ mod tests {
 
     #[test]
     fn a_node_keeps_its_ref_and_no_ref_is_given_twice() {
-        let mut refs = Refs::default();
-        assert_eq!(refs.of(entry("a", 7)), 1);
+        let mut refs = RefTable::default();
+        assert_eq!(refs.assign(entry("a", 7)), 1);
         assert_eq!(
-            refs.of(entry("b", 7)),
+            refs.assign(entry("b", 7)),
             2,
             "the same number in another document is another node"
         );
-        assert_eq!(refs.of(entry("a", 7)), 1);
+        assert_eq!(refs.assign(entry("a", 7)), 1);
         for node in 0..120_000 {
-            refs.of(entry("c", node));
+            refs.assign(entry("c", node));
         }
         assert!(refs.entries.len() <= MOST_REFS);
         assert_eq!(refs.numbers.len(), refs.entries.len());
-        assert_eq!(refs.of(entry("a", 7)), 120_003);
-        assert!(refs.get(1).is_none() && refs.was_given(1) && !refs.was_given(0));
+        assert_eq!(refs.assign(entry("a", 7)), 120_003);
+        assert!(refs.get(1).is_none() && refs.was_assigned(1) && !refs.was_assigned(0));
     }
 
     #[test]

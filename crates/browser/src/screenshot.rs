@@ -47,7 +47,7 @@ struct PageMetrics {
 }
 
 #[derive(Deserialize)]
-struct Data {
+struct CapturedData {
     data: String,
 }
 
@@ -56,7 +56,7 @@ impl Tab {
     ///
     /// # Errors
     /// The page does not answer, or the element no longer exists.
-    pub async fn picture(&self, of: ScreenshotArea) -> Result<Screenshot> {
+    pub async fn take_screenshot(&self, of: ScreenshotArea) -> Result<Screenshot> {
         let metrics: PageMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
         let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
         let view = &metrics.css_visual_viewport;
@@ -109,7 +109,7 @@ impl Tab {
             if format == "jpeg" {
                 params["quality"] = json!(80);
             }
-            self.call::<Data>("Page.captureScreenshot", params)
+            self.call::<CapturedData>("Page.captureScreenshot", params)
         };
         let png = decode(&take("png").await?.data)?;
         let (bytes, media_type) = if png.len() > LARGEST_PNG {
@@ -136,7 +136,7 @@ impl Tab {
     /// # Errors
     /// The page does not answer.
     pub async fn pdf(&self) -> Result<Vec<u8>> {
-        let printed: Data = self
+        let printed: CapturedData = self
             .call("Page.printToPDF", json!({"printBackground": true}))
             .await?;
         decode(&printed.data)

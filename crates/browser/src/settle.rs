@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::{ChromiumError, Result},
-    state::{Download, DownloadState},
+    state::{PageDownload, DownloadState},
     tab::Tab,
 };
 
@@ -40,7 +40,7 @@ enum SettleOutcome {
 impl Tab {
     /// Waits until the document is loaded and then for half a second without requests. Returns
     /// false at the time limit.
-    pub(crate) async fn loaded(&self, limit: Duration) -> Result<bool> {
+    pub(crate) async fn wait_until_loaded(&self, limit: Duration) -> Result<bool> {
         let deadline = Instant::now() + limit;
         loop {
             let quiet = self.with(|tab| {
@@ -53,7 +53,7 @@ impl Tab {
                         message: dialog.message.clone(),
                     });
                 }
-                let calm = tab.dom_ready && tab.judging == 0 && tab.requests.open.is_empty();
+                let calm = tab.dom_ready && tab.pending_verdicts == 0 && tab.requests.open.is_empty();
                 Ok(calm.then(|| tab.last_request.elapsed()))
             })??;
             let step = match quiet {
@@ -68,17 +68,17 @@ impl Tab {
             // Wakes at the first relevant change, or when it is time to check again.
             let was_calm = quiet.is_some();
             self.shared
-                .until(next, |state| {
+                .wait_until(next, |state| {
                     let tab = state.tabs.get(&self.number);
                     let Some(tab) = tab else { return Some(()) };
-                    let calm = tab.dom_ready && tab.judging == 0 && tab.requests.open.is_empty();
+                    let calm = tab.dom_ready && tab.pending_verdicts == 0 && tab.requests.open.is_empty();
                     (tab.crashed || tab.dialog.is_some() || calm != was_calm).then_some(())
                 })
                 .await?;
         }
     }
 
-    pub(crate) fn before(&self) -> Result<SettleBaseline> {
+    pub(crate) fn settle_baseline(&self) -> Result<SettleBaseline> {
         self.with(|tab| {
             tab.refusals.clear();
             tab.alerts = 0;
@@ -92,10 +92,10 @@ impl Tab {
 
     /// Waits until the effects of an action have finished. Returns true if the tab shows another
     /// page.
-    pub(crate) async fn settle(&self, before: SettleBaseline) -> Result<bool> {
+    pub(crate) async fn wait_until_settled(&self, before: SettleBaseline) -> Result<bool> {
         let mut came = self.outcome_since(before).await?;
         if came == SettleOutcome::File {
-            self.downloaded().await?;
+            self.wait_for_downloads().await?;
             // Besides the download, the page may react like after any action. This is checked only
             // once, because a page may start downloads indefinitely.
             let since = self.with(|tab| SettleBaseline {
@@ -110,8 +110,8 @@ impl Tab {
 
     async fn outcome_since(&self, before: SettleBaseline) -> Result<SettleOutcome> {
         let deadline = Instant::now() + CHANGES;
-        let quiet = self.no_changes();
-        let begun = self.shared.until(deadline, |state| {
+        let quiet = self.wait_until_unchanged();
+        let begun = self.shared.wait_until(deadline, |state| {
             let tab = state.tabs.get(&self.number)?;
             (tab.begun > before.begun || tab.committed > before.committed || tab.crashed)
                 .then_some(())
@@ -129,9 +129,9 @@ impl Tab {
         if !navigates {
             return Ok(SettleOutcome::Nothing);
         }
-        let arrived = self.unless_judging(LOADS, "the navigation", async {
+        let arrived = self.with_pausable_timeout(LOADS, "the navigation", async {
             let far = Instant::now() + LOADS;
-            let arrived = self.shared.until(far, |state| {
+            let arrived = self.shared.wait_until(far, |state| {
                 let Some(tab) = state.tabs.get(&self.number) else {
                     return Some(());
                 };
@@ -149,7 +149,7 @@ impl Tab {
         if !committed && self.with(|tab| tab.downloads > before.downloads)? {
             return Ok(SettleOutcome::File);
         }
-        self.loaded(LOADS).await?;
+        self.wait_until_loaded(LOADS).await?;
         Ok(if committed {
             SettleOutcome::Page
         } else {
@@ -158,10 +158,10 @@ impl Tab {
     }
 
     /// Waits up to two seconds for running downloads, so that small ones finish.
-    async fn downloaded(&self) -> Result<()> {
+    async fn wait_for_downloads(&self) -> Result<()> {
         let deadline = Instant::now() + CHANGES;
-        let ended = self.shared.until(deadline, |state| {
-            let runs = |download: &Download| download.state == DownloadState::Running;
+        let ended = self.shared.wait_until(deadline, |state| {
+            let runs = |download: &PageDownload| download.state == DownloadState::Running;
             (!state.downloads.iter().any(runs)).then_some(())
         });
         ended.await.map(drop)
@@ -169,7 +169,7 @@ impl Tab {
 
     /// Waits until no element has changed for 200 ms, at most two seconds. It also waits for
     /// requests that started in that time.
-    async fn no_changes(&self) -> Result<()> {
+    async fn wait_until_unchanged(&self) -> Result<()> {
         let script = format!(
             "() => new Promise(done => {{
                 let timer = 0;
@@ -192,7 +192,7 @@ impl Tab {
                 return Ok(());
             }
             self.shared
-                .until(deadline, |state| {
+                .wait_until(deadline, |state| {
                     let tab = state.tabs.get(&self.number);
                     tab.is_none_or(|tab| tab.requests.open.is_empty())
                         .then_some(())

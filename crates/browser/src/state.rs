@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    logs::{Console, RequestLog},
-    refs::Refs,
+    logs::{ConsoleLog, RequestLog},
+    refs::RefTable,
     snapshot::LastSnapshot,
 };
 
@@ -21,8 +21,8 @@ pub(crate) struct BrowserState {
     pub(crate) sessions: HashMap<String, u32>,
     pub(crate) last_tab: u32,
     pub(crate) selected: u32,
-    pub(crate) refs: Refs,
-    pub(crate) downloads: Vec<Download>,
+    pub(crate) refs: RefTable,
+    pub(crate) downloads: Vec<PageDownload>,
     notes: VecDeque<String>,
     dropped_notes: usize,
 }
@@ -37,7 +37,7 @@ pub struct PageDialog {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Frame {
+pub(crate) struct PageFrame {
     pub(crate) parent: Option<String>,
     pub(crate) url: String,
     pub(crate) loader: String,
@@ -49,7 +49,7 @@ pub(crate) struct TabState {
     pub(crate) target: String,
     pub(crate) session: String,
     pub(crate) main: String,
-    pub(crate) frames: HashMap<String, Frame>,
+    pub(crate) frames: HashMap<String, PageFrame>,
     pub(crate) title: String,
     pub(crate) dialog: Option<PageDialog>,
     /// Counts dialogs, so that the timeout of one dialog does not dismiss another.
@@ -57,7 +57,7 @@ pub(crate) struct TabState {
     pub(crate) crashed: bool,
     crashes: CrashReports,
     pub(crate) ready: bool,
-    pub(crate) console: Console,
+    pub(crate) console: ConsoleLog,
     pub(crate) requests: RequestLog,
     /// The number of documents that the main frame started to load, and of those it has shown.
     pub(crate) begun: u64,
@@ -67,11 +67,11 @@ pub(crate) struct TabState {
     pub(crate) dom_ready: bool,
     pub(crate) last_request: Instant,
     /// The number of paused requests that wait for a verdict.
-    pub(crate) judging: u32,
+    pub(crate) pending_verdicts: u32,
     pub(crate) refusals: Vec<String>,
     pub(crate) status: Option<u16>,
     pub(crate) document_request: Option<String>,
-    pub(crate) seen: Option<LastSnapshot>,
+    pub(crate) last_snapshot: Option<LastSnapshot>,
     pub(crate) drag: Option<serde_json::Value>,
     pub(crate) emulated: Option<crate::emulate::Emulation>,
     pub(crate) alerts: u32,
@@ -109,7 +109,7 @@ impl TabState {
     }
 
     /// Called when another page is shown: both reports of an earlier crash have arrived.
-    pub(crate) fn forget_crashes(&mut self) {
+    pub(crate) fn clear_crashes(&mut self) {
         self.crashed = false;
         self.crashes = CrashReports::default();
     }
@@ -127,18 +127,18 @@ impl TabState {
             crashed: false,
             crashes: CrashReports::default(),
             ready: false,
-            console: Console::default(),
+            console: ConsoleLog::default(),
             requests: RequestLog::default(),
             begun: 0,
             committed: 0,
             downloads: 0,
             dom_ready: true,
             last_request: Instant::now(),
-            judging: 0,
+            pending_verdicts: 0,
             refusals: Vec::new(),
             status: None,
             document_request: None,
-            seen: None,
+            last_snapshot: None,
             drag: None,
             emulated: None,
             alerts: 0,
@@ -173,7 +173,7 @@ impl BrowserState {
         self.selected = first.unwrap_or(0);
     }
 
-    pub(crate) fn note(&mut self, text: String) {
+    pub(crate) fn add_notice(&mut self, text: String) {
         if self.notes.back() == Some(&text) {
             return;
         }
@@ -184,7 +184,7 @@ impl BrowserState {
         self.notes.push_back(text);
     }
 
-    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+    pub(crate) fn take_notices(&mut self) -> Vec<String> {
         let mut notes: Vec<String> = self.notes.drain(..).collect();
         let dropped = std::mem::take(&mut self.dropped_notes);
         if dropped > 0 {
@@ -196,7 +196,7 @@ impl BrowserState {
 
 /// A file that a page downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Download {
+pub struct PageDownload {
     /// The name of the file in the download folder, a meaningless id.
     pub guid: String,
     /// The file name suggested by the page.

@@ -39,7 +39,7 @@ pub struct NavigationResult {
 
 /// An element to act on.
 #[derive(Debug, Clone)]
-pub(crate) struct Element {
+pub(crate) struct PageElement {
     pub(crate) number: u32,
     pub(crate) entry: RefEntry,
     /// The id of the element's object in the isolated world.
@@ -48,7 +48,7 @@ pub(crate) struct Element {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Evaluated {
+struct EvaluationResponse {
     result: Value,
     exception_details: Option<Value>,
 }
@@ -100,11 +100,11 @@ impl Tab {
     pub async fn body(&self, entry: &NetworkEntry) -> Result<Option<String>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Body {
+        struct NetworkResponseBody {
             body: String,
             base64_encoded: bool,
         }
-        let body: Body = self
+        let body: NetworkResponseBody = self
             .call(
                 "Network.getResponseBody",
                 json!({"requestId": entry.request}),
@@ -136,17 +136,17 @@ impl Tab {
     ) -> Result<T> {
         tokio::select! {
             biased;
-            cannot = self.cannot_answer() => Err(cannot),
+            cannot = self.wait_until_unresponsive() => Err(cannot),
             answer = within(limit, method, self.shared.wire.call(Some(&self.session), method, params)) => answer,
         }
     }
 
     /// Waits until the page cannot answer, and returns the reason.
-    async fn cannot_answer(&self) -> ChromiumError {
+    async fn wait_until_unresponsive(&self) -> ChromiumError {
         let far = Instant::now() + Duration::from_secs(3600);
         let found = self
             .shared
-            .until(far, |state| match state.tabs.get(&self.number) {
+            .wait_until(far, |state| match state.tabs.get(&self.number) {
                 None => Some(ChromiumError::TabClosed(self.number)),
                 Some(tab) if tab.crashed => Some(ChromiumError::Crashed),
                 Some(tab) => tab.dialog.as_ref().map(|dialog| ChromiumError::DialogOpen {
@@ -178,7 +178,7 @@ impl Tab {
         if let Some(text) = text {
             params["promptText"] = json!(text);
         }
-        let before = self.before()?;
+        let before = self.settle_baseline()?;
         let call = self.shared.wire.call::<IgnoredResult>(
             Some(&self.session),
             "Page.handleJavaScriptDialog",
@@ -187,7 +187,7 @@ impl Tab {
         within(ANSWERS, "the dialog", call).await?;
         let closed = self
             .shared
-            .until(Instant::now() + Duration::from_secs(2), |state| {
+            .wait_until(Instant::now() + Duration::from_secs(2), |state| {
                 let open = state
                     .tabs
                     .get(&self.number)
@@ -195,7 +195,7 @@ impl Tab {
                 (!open).then_some(())
             });
         closed.await?;
-        self.settle(before).await.map(drop)
+        self.wait_until_settled(before).await.map(drop)
     }
 
     /// Navigates to `url` and waits until the page is quiet.
@@ -205,25 +205,25 @@ impl Tab {
     pub async fn navigate(&self, url: &str, limit: Duration) -> Result<NavigationResult> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Navigated {
+        struct NavigateResponse {
             error_text: Option<String>,
             #[serde(default)]
             is_download: bool,
         }
-        let before = self.before()?;
+        let before = self.settle_baseline()?;
         self.with(|tab| tab.crashed = false)?;
-        let call = self.shared.wire.call::<Navigated>(
+        let call = self.shared.wire.call::<NavigateResponse>(
             Some(&self.session),
             "Page.navigate",
             json!({"url": url}),
         );
-        let navigated = self.unless_judging(limit, url, call).await;
+        let navigated = self.with_pausable_timeout(limit, url, call).await;
         let refused = self.with(|tab| tab.refusals.pop())?;
         if let Some(why) = refused {
             return Err(ChromiumError::Refused(why));
         }
         if let Err(ChromiumError::Timeout { .. }) = &navigated {
-            self.give_way().await;
+            self.stop_navigation().await;
         }
         let navigated = navigated?;
         if navigated.is_download {
@@ -235,7 +235,7 @@ impl Tab {
                 url: url.to_owned(),
             });
         }
-        self.arrive(before, limit).await
+        self.wait_for_navigation(before, limit).await
     }
 
     /// Moves back (-1) or forward (1) in the history of the tab.
@@ -245,15 +245,15 @@ impl Tab {
     pub async fn go_history(&self, by: i64, limit: Duration) -> Result<NavigationResult> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct History {
+        struct NavigationHistory {
             current_index: i64,
-            entries: Vec<HistoryEntry>,
+            entries: Vec<NavigationEntry>,
         }
         #[derive(Deserialize)]
-        struct HistoryEntry {
+        struct NavigationEntry {
             id: i64,
         }
-        let history: History = self.call("Page.getNavigationHistory", json!({})).await?;
+        let history: NavigationHistory = self.call("Page.getNavigationHistory", json!({})).await?;
         let wanted = usize::try_from(history.current_index + by).ok();
         let entry = wanted
             .and_then(|at| history.entries.get(at))
@@ -264,10 +264,10 @@ impl Tab {
                     "There is no page after this one."
                 })
             })?;
-        let before = self.before()?;
+        let before = self.settle_baseline()?;
         self.call::<IgnoredResult>("Page.navigateToHistoryEntry", json!({"entryId": entry.id}))
             .await?;
-        self.arrive(before, limit).await
+        self.wait_for_navigation(before, limit).await
     }
 
     /// Reloads the page.
@@ -275,14 +275,14 @@ impl Tab {
     /// # Errors
     /// As for [`Tab::navigate`].
     pub async fn reload(&self, limit: Duration) -> Result<NavigationResult> {
-        let before = self.before()?;
+        let before = self.settle_baseline()?;
         self.with(|tab| tab.crashed = false)?;
         self.call::<IgnoredResult>("Page.reload", json!({})).await?;
-        self.arrive(before, limit).await
+        self.wait_for_navigation(before, limit).await
     }
 
     /// Awaits a command with a time limit that does not run while a request waits for a verdict.
-    pub(crate) async fn unless_judging<T>(
+    pub(crate) async fn with_pausable_timeout<T>(
         &self,
         limit: Duration,
         what: &str,
@@ -295,10 +295,10 @@ impl Tab {
             tokio::select! {
                 biased;
                 answer = &mut call => return answer,
-                cannot = self.cannot_answer() => return Err(cannot),
+                cannot = self.wait_until_unresponsive() => return Err(cannot),
                 () = tokio::time::sleep(step) => {}
             }
-            if self.with(|tab| tab.judging)? == 0 {
+            if self.with(|tab| tab.pending_verdicts)? == 0 {
                 left = left.saturating_sub(step);
             }
             if left.is_zero() {
@@ -312,7 +312,7 @@ impl Tab {
 
     /// Stops a navigation that timed out. A script of the previous page that may block it is
     /// terminated, so that the next attempt succeeds.
-    async fn give_way(&self) {
+    async fn stop_navigation(&self) {
         self.stop_script().await;
         let stop = self.call_within::<IgnoredResult>(
             Duration::from_secs(3),
@@ -322,10 +322,10 @@ impl Tab {
         drop(stop.await);
     }
 
-    async fn arrive(&self, before: SettleBaseline, limit: Duration) -> Result<NavigationResult> {
-        let committed = self.unless_judging(limit, "the navigation", async {
+    async fn wait_for_navigation(&self, before: SettleBaseline, limit: Duration) -> Result<NavigationResult> {
+        let committed = self.with_pausable_timeout(limit, "the navigation", async {
             let far = Instant::now() + Duration::from_secs(3600);
-            let arrived = self.shared.until(far, |state| {
+            let arrived = self.shared.wait_until(far, |state| {
                 let tab = state.tabs.get(&self.number)?;
                 (tab.committed > before.committed || !tab.refusals.is_empty()).then_some(())
             });
@@ -333,13 +333,13 @@ impl Tab {
         });
         let committed = committed.await;
         if let Err(ChromiumError::Timeout { .. }) = &committed {
-            self.give_way().await;
+            self.stop_navigation().await;
         }
         committed?;
         if let Some(why) = self.with(|tab| tab.refusals.pop())? {
             return Err(ChromiumError::Refused(why));
         }
-        let busy = !self.loaded(LOADS.min(limit)).await?;
+        let busy = !self.wait_until_loaded(LOADS.min(limit)).await?;
         // The title otherwise arrives with a separate event that may come later.
         let info: Result<Value> = self
             .call_within(Duration::from_secs(2), "Target.getTargetInfo", json!({}))
@@ -360,7 +360,7 @@ impl Tab {
     pub(crate) async fn world(&self, frame: &str) -> Result<i64> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct World {
+        struct IsolatedWorld {
             execution_context_id: i64,
         }
         let (known, loader) = self.with(|tab| {
@@ -374,7 +374,7 @@ impl Tab {
             return Ok(world);
         }
         let params = json!({"frameId": frame, "worldName": "haft"});
-        let world: World = self.call("Page.createIsolatedWorld", params).await?;
+        let world: IsolatedWorld = self.call("Page.createIsolatedWorld", params).await?;
         self.with(|tab| {
             if let Some(frame) = tab.frames.get_mut(frame)
                 && Some(&frame.loader) == loader.as_ref()
@@ -406,7 +406,7 @@ impl Tab {
     /// Calls one of the crate's functions on an element.
     pub(crate) async fn call_on_element(
         &self,
-        element: &Element,
+        element: &PageElement,
         function: &str,
         arguments: Value,
     ) -> Result<Value> {
@@ -418,12 +418,12 @@ impl Tab {
     }
 
     /// Returns the element of a ref, if it still exists.
-    pub(crate) async fn element(&self, number: u32) -> Result<Element> {
+    pub(crate) async fn element(&self, number: u32) -> Result<PageElement> {
         let (entry, was_given) = {
             let state = self.shared.state();
             (
                 state.refs.get(number).cloned(),
-                state.refs.was_given(number),
+                state.refs.was_assigned(number),
             )
         };
         let gone = |why: &str| ChromiumError::Gone {
@@ -465,7 +465,7 @@ impl Tab {
             }
             Err(other) => return Err(other),
         };
-        let element = Element {
+        let element = PageElement {
             number,
             entry,
             object,
@@ -502,7 +502,7 @@ impl Tab {
 }
 
 fn value_of(evaluated: Value) -> Result<Value> {
-    let evaluated: Evaluated =
+    let evaluated: EvaluationResponse =
         serde_json::from_value(evaluated).map_err(|error| ChromiumError::Protocol {
             method: "Runtime.callFunctionOn".to_owned(),
             message: error.to_string(),

@@ -109,6 +109,6 @@ impl Tab {
             .call("DOM.describeNode", json!({"objectId": object}))
             .await?;
         let backend = node["node"]["backendNodeId"].as_i64();
-        Ok(backend.and_then(|backend| self.give_ref(main, backend)))
+        Ok(backend.and_then(|backend| self.assign_ref(main, backend)))
     }
 }

@@ -119,7 +119,7 @@ fn turns(dir: &Path) {
             let path = dir.join(format!("file_{turn}.txt"));
             let input = json!({"file_path": path});
             line.begin().unwrap();
-            line.say(&call_block(0, &format!("toolu_{turn}"), "Read", &input))
+            line.send_events(&call_block(0, &format!("toolu_{turn}"), "Read", &input))
                 .unwrap();
             let ended = line.end("tool_use").unwrap();
             let (body, at) = line.request();
@@ -213,7 +213,7 @@ fn overlap(dir: &Path) {
             line.request();
             line.begin().unwrap();
             let sent = Instant::now();
-            line.say(&call_block(0, &format!("toolu_{turn}"), "Mark", &json!({})))
+            line.send_events(&call_block(0, &format!("toolu_{turn}"), "Mark", &json!({})))
                 .unwrap();
             let started = loop {
                 if let Some(started) = seen.lock().unwrap().take() {
@@ -226,7 +226,7 @@ fn overlap(dir: &Path) {
                 thread::sleep(Duration::from_millis(1));
             };
             samples.push(started - sent);
-            line.say(&text_block(1, &turn.to_string())).unwrap();
+            line.send_events(&text_block(1, &turn.to_string())).unwrap();
             line.end("tool_use").unwrap();
         }
         line.request();

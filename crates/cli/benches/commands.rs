@@ -18,7 +18,7 @@ use std::{
 
 use haft::{
     Haft, PermissionMode,
-    engine::permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
+    engine::permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
     tools::ShellProgram,
 };
 use haft_sandbox::{
@@ -80,8 +80,8 @@ fn shells(dir: &Path) -> Sandbox {
         scratch: dir.join("scratch"),
         snapshot: None,
         gate: None,
-        best: Mechanism::Namespaces,
-        resources: ResourceLimits::default(),
+        strictest_mechanism: Mechanism::Namespaces,
+        resource_limits: ResourceLimits::default(),
     })
 }
 
@@ -89,12 +89,12 @@ async fn warm(sandbox: &Sandbox, dir: &Path) -> Duration {
     let line = ShellCommand {
         text: "true".to_owned(),
         cwd: dir.to_path_buf(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     };
     let start = Instant::now();
     let mut running = sandbox.start(&SandboxProfile::Full, line).await.unwrap();
-    assert_eq!(running.exited().await.how, ExitKind::Exited(0));
+    assert_eq!(running.wait_for_exit().await.how, ExitKind::Exited(0));
     start.elapsed()
 }
 
@@ -237,8 +237,8 @@ async fn build(dir: &Path) {
         slash: dir.to_path_buf(),
         cwd: dir.to_path_buf(),
     };
-    let mut rules = Rules::default();
-    let source = RuleSource::of(SettingsScope::User);
+    let mut rules = RuleSet::default();
+    let source = RuleSource::from_scope(SettingsScope::User);
     rules.add(List::Allow, "Bash", source, &bases).unwrap();
     let mut haft = Haft::builder(&folders[0])
         .rules(rules)

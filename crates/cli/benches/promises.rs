@@ -119,7 +119,7 @@ fn classifier() {
 
 fn decision() {
     use haft::engine::permissions::{
-        CallFacts, List, PathContext, PatternBases, Policy, RuleSource, Rules, SettingsScope,
+        CallFacts, List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SettingsScope,
         decide,
     };
     let bases = PatternBases {
@@ -127,7 +127,7 @@ fn decision() {
         home: "/h".into(),
         slash: "/p".into(),
     };
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     for number in 0..50 {
         for (list, text) in [
             (List::Deny, format!("Bash(forbidden{number} *)")),
@@ -136,7 +136,7 @@ fn decision() {
             (List::Allow, format!("Bash(npm run task{number} *)")),
         ] {
             rules
-                .add(list, &text, RuleSource::of(SettingsScope::Project), &bases)
+                .add(list, &text, RuleSource::from_scope(SettingsScope::Project), &bases)
                 .unwrap();
         }
     }

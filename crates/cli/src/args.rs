@@ -18,18 +18,18 @@ use clap::{Args, FromArgMatches, Parser, ValueEnum, builder::Styles};
 use haft::PermissionMode;
 
 pub(crate) use commands::{
-    AcpFlags, CallFlags, Command, Demo, ExecFlags, ModelChoiceCommand, Models, Permissions,
-    Sessions, Tools, Undo,
+    AcpFlags, CallFlags, CliCommand, DemoFlags, ExecFlags, ModelChoiceCommand, ModelsFlags, PermissionsCommand,
+    SessionsCommand, ToolsFlags, UndoFlags,
 };
 pub(crate) use complete::{answer_if_asked, script as completion_script};
-pub(crate) use mcp::{McpAdd, McpCommand, McpServers, McpTransport};
-pub(crate) use mcp_serve::McpServe;
+pub(crate) use mcp::{McpAddFlags, McpCommand, McpServersCommand, McpTransport};
+pub(crate) use mcp_serve::McpServeFlags;
 pub(crate) use shared::{pages, show_help, show_shared_options};
 
 use crate::{
     OWN_VERSION, VERSION,
     exit::Exit,
-    modes::headless::flags::{Headless, InputFormat, OutputFormat},
+    modes::headless::flags::{HeadlessFlags, InputFormat, OutputFormat},
     show,
 };
 
@@ -100,7 +100,7 @@ pub(crate) struct Cli {
     session: SessionArgs,
 
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
 }
 
 #[derive(Debug, Args)]
@@ -165,7 +165,7 @@ pub(crate) struct SessionArgs {
 
     /// The permission mode: the calls that run without asking. Default: the mode in the settings, otherwise `default`.
     #[arg(long, value_name = "MODE", global = true)]
-    pub(crate) permission_mode: Option<Mode>,
+    pub(crate) permission_mode: Option<PermissionModeArg>,
 
     /// Short for `--permission-mode bypassPermissions`.
     #[arg(long, global = true, conflicts_with = "permission_mode")]
@@ -184,7 +184,7 @@ pub(crate) struct SessionArgs {
 /// The values of `--permission-mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
-pub(crate) enum Mode {
+pub(crate) enum PermissionModeArg {
     /// Reads inside the working directories run; everything else asks, or is denied if no user can be asked.
     #[value(alias = "manual")]
     Default,
@@ -201,14 +201,14 @@ pub(crate) enum Mode {
     Auto,
 }
 
-impl From<Mode> for PermissionMode {
-    fn from(mode: Mode) -> Self {
+impl From<PermissionModeArg> for PermissionMode {
+    fn from(mode: PermissionModeArg) -> Self {
         match mode {
-            Mode::Default | Mode::Auto => Self::Default,
-            Mode::AcceptEdits => Self::AcceptEdits,
-            Mode::Plan => Self::Plan,
-            Mode::DontAsk => Self::DontAsk,
-            Mode::BypassPermissions => Self::BypassPermissions,
+            PermissionModeArg::Default | PermissionModeArg::Auto => Self::Default,
+            PermissionModeArg::AcceptEdits => Self::AcceptEdits,
+            PermissionModeArg::Plan => Self::Plan,
+            PermissionModeArg::DontAsk => Self::DontAsk,
+            PermissionModeArg::BypassPermissions => Self::BypassPermissions,
         }
     }
 }
@@ -225,13 +225,13 @@ struct HeadlessCli {
     session: SessionArgs,
 
     #[command(flatten)]
-    headless: Headless,
+    headless: HeadlessFlags,
 }
 
 /// The parsed command line.
 pub(crate) struct RequestedCommand {
     pub(crate) session: SessionArgs,
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// Parses the command line. Returns `None` if it is answered already (help, version).
@@ -249,7 +249,7 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     if is_alone || dispatch::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
     }
-    let Some(cli): Option<Cli> = read(&shared::cli(), &args)? else {
+    let Some(cli): Option<Cli> = parse_args(&shared::cli(), &args)? else {
         return Ok(None);
     };
     if let Some(version) = cli.version.line() {
@@ -268,7 +268,7 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
 }
 
 fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
-    let Some(cli): Option<HeadlessCli> = read(&shared::headless(), args)? else {
+    let Some(cli): Option<HeadlessCli> = parse_args(&shared::headless(), args)? else {
         return Ok(None);
     };
     if let Some(version) = cli.version.line() {
@@ -307,8 +307,8 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     }
     let flags = Box::new(cli.headless);
     let command = match said_so || flags.init_only || !is_at_terminal() {
-        true => Command::Headless(flags),
-        false => Command::Interactive(flags),
+        true => CliCommand::Headless(flags),
+        false => CliCommand::Interactive(flags),
     };
     Ok(Some(RequestedCommand {
         session: cli.session,
@@ -328,7 +328,7 @@ fn quoted(text: &str) -> String {
 
 /// Parses the arguments. Prints requested help and returns `None`. If the arguments are invalid, prints the error and
 /// exits.
-fn read<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow::Result<Option<T>> {
+fn parse_args<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow::Result<Option<T>> {
     let parse = |parser: clap::Command| {
         let found = parser.try_get_matches_from(args)?;
         T::from_arg_matches(&found)

@@ -38,13 +38,13 @@ pub(crate) enum AnswerSource {
 
 impl AnswerSource {
     /// Returns stdin if it is a terminal.
-    pub(crate) fn of_stdin() -> Option<Self> {
+    pub(crate) fn from_stdin() -> Option<Self> {
         io::stdin().is_terminal().then_some(Self::Stdin)
     }
 
     /// Returns stdin if it is a terminal, otherwise the controlling terminal if any.
-    pub(crate) fn of_person() -> Option<Self> {
-        Self::of_stdin().or_else(|| {
+    pub(crate) fn from_stdin_or_tty() -> Option<Self> {
+        Self::from_stdin().or_else(|| {
             let tty = File::open("/dev/tty").ok()?;
             Some(Self::Tty(Arc::new(tty)))
         })

@@ -17,7 +17,7 @@ mod tui;
 
 use std::process::ExitCode;
 
-use args::{Command, McpCommand};
+use args::{CliCommand, McpCommand};
 use exit::Exit;
 
 /// The version line for users.
@@ -47,36 +47,36 @@ fn run() -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     };
     match args.command {
-        Command::Headless(flags) if flags.plain => {
+        CliCommand::Headless(flags) if flags.plain => {
             runtime::block_on(tui::plain::run_flags(args.session, *flags))
         }
-        Command::Headless(headless) => {
+        CliCommand::Headless(headless) => {
             runtime::block_on(modes::headless::run(args.session, *headless))
         }
-        Command::Interactive(flags) if tui::is_plain(flags.plain) => {
+        CliCommand::Interactive(flags) if tui::is_plain(flags.plain) => {
             runtime::block_on(tui::plain::run_flags(args.session, *flags))
         }
-        Command::Interactive(flags) => {
+        CliCommand::Interactive(flags) => {
             tui::run(modes::headless::interactive(args.session, *flags)?)
         }
-        Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
-        Command::Mcp(McpCommand::Serve(flags)) if flags.http.is_none() => {
+        CliCommand::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
+        CliCommand::Mcp(McpCommand::Serve(flags)) if flags.http.is_none() => {
             runtime::block_on_one_thread(modes::mcp::serve(args.session, flags))
         }
-        Command::Mcp(asked) => runtime::block_on(modes::mcp::run(args.session, asked)),
-        Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
-        Command::Exec(flags) => runtime::block_on(modes::exec::run(args.session, flags)),
-        Command::Call(call) => runtime::block_on(modes::call::run(args.session, call)),
-        Command::Tools(tools) => runtime::block_on(modes::tools::run(args.session, tools)),
-        Command::Models(models) => runtime::block_on(modes::models::run(args.session, models)),
-        Command::Undo(undo) => modes::undo::run(&args.session, &undo),
-        Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
-        Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
-        Command::Acp(flags) => runtime::block_on(modes::acp::run(args.session, *flags)),
-        Command::Login => runtime::block_on(modes::login::login(args.session)),
-        Command::Logout => modes::login::logout(),
-        Command::Completions { shell } => modes::completions::run(&shell),
-        Command::Man { directory } => modes::man::run(&directory),
-        Command::Help { words } => modes::help::run(&words),
+        CliCommand::Mcp(asked) => runtime::block_on(modes::mcp::run(args.session, asked)),
+        CliCommand::Sessions(asked) => modes::sessions::run(&args.session, &asked),
+        CliCommand::Exec(flags) => runtime::block_on(modes::exec::run(args.session, flags)),
+        CliCommand::Call(call) => runtime::block_on(modes::call::run(args.session, call)),
+        CliCommand::Tools(tools) => runtime::block_on(modes::tools::run(args.session, tools)),
+        CliCommand::Models(models) => runtime::block_on(modes::models::run(args.session, models)),
+        CliCommand::Undo(undo) => modes::undo::run(&args.session, &undo),
+        CliCommand::Permissions(asked) => modes::permissions::run(&args.session, asked),
+        CliCommand::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
+        CliCommand::Acp(flags) => runtime::block_on(modes::acp::run(args.session, *flags)),
+        CliCommand::Login => runtime::block_on(modes::login::login(args.session)),
+        CliCommand::Logout => modes::login::logout(),
+        CliCommand::Completions { shell } => modes::completions::run(&shell),
+        CliCommand::Man { directory } => modes::man::run(&directory),
+        CliCommand::Help { words } => modes::help::run(&words),
     }
 }

@@ -12,7 +12,7 @@ use haft_host::{
 };
 
 use crate::{
-    args::{Mode, SessionArgs},
+    args::{PermissionModeArg, SessionArgs},
     show,
     terminal_approver::TerminalApprover,
 };
@@ -38,10 +38,10 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     if session.dangerously_skip_permissions {
         config.permission_mode = Some(haft::PermissionMode::BypassPermissions);
     }
-    if session.permission_mode == Some(Mode::Auto) {
+    if session.permission_mode == Some(PermissionModeArg::Auto) {
         config.problems.push(SettingsProblem {
             place: "--permission-mode".to_owned(),
-            what: "mode auto is not supported here; default is used".to_owned(),
+            text: "mode auto is not supported here; default is used".to_owned(),
         });
     }
     config.allow.clone_from(&session.allowed_tools);
@@ -65,7 +65,7 @@ pub(crate) async fn tools(
     if let Some(telemetry) = telemetry {
         parts = parts.telemetry(telemetry.clone());
     }
-    if let Some(terminal) = TerminalApprover::of_this_process() {
+    if let Some(terminal) = TerminalApprover::from_stdio() {
         parts = parts.questions(terminal);
     }
     Ok(open_tools(&config(session)?, parts).await?)

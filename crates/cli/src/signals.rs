@@ -13,14 +13,14 @@ use crate::exit::Exit;
 
 /// Handler of SIGINT, SIGTERM and SIGHUP. The first signal ends the run, the second one the
 /// process.
-pub(crate) struct Signals {
+pub(crate) struct StopSignals {
     stop: CancellationToken,
     code: Arc<AtomicU8>,
     /// The session that a signal stops.
     session: Arc<OnceLock<SessionInput>>,
 }
 
-impl Signals {
+impl StopSignals {
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;

@@ -62,7 +62,7 @@ impl EagerPipe {
     }
 
     /// Reads available data that the runtime has not been notified of yet.
-    fn look(&self, buffer: &mut ReadBuf<'_>) -> io::Result<bool> {
+    fn read_available(&self, buffer: &mut ReadBuf<'_>) -> io::Result<bool> {
         match rustix::io::read(&self.pipe, buffer.initialize_unfilled()) {
             Ok(length) => {
                 buffer.advance(length);
@@ -84,7 +84,7 @@ impl AsyncRead for EagerPipe {
             .eager_until
             .map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
-            if left > EAGER - ANSWERING || !self.look(buffer)? {
+            if left > EAGER - ANSWERING || !self.read_available(buffer)? {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }

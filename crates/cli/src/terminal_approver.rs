@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     line_input::{AnswerSource, LineInput, read_answer},
-    show::{self, Style},
+    show::{self, ConsoleStyle},
     terminal_questions,
 };
 
@@ -18,14 +18,14 @@ pub(crate) struct TerminalApprover {
 
 impl TerminalApprover {
     /// Returns an approver for stdin and stderr, or `None` unless both are terminals.
-    pub(crate) fn of_this_process() -> Option<Self> {
-        Self::with(AnswerSource::of_stdin()?)
+    pub(crate) fn from_stdio() -> Option<Self> {
+        Self::with(AnswerSource::from_stdin()?)
     }
 
     /// Like [`Self::of_this_process`], but reads the answers from `/dev/tty` if stdin is not a
     /// terminal.
-    pub(crate) fn of_person() -> Option<Self> {
-        Self::with(AnswerSource::of_person()?)
+    pub(crate) fn from_stdio_or_tty() -> Option<Self> {
+        Self::with(AnswerSource::from_stdin_or_tty()?)
     }
 
     fn with(source: AnswerSource) -> Option<Self> {
@@ -38,7 +38,7 @@ impl TerminalApprover {
 
 impl TerminalApprover {
     /// Asks a question as soon as no other one is open, and waits for the answer.
-    fn put(
+    fn ask_exclusively(
         &self,
         put: impl FnOnce(&AnswerSource) -> ApprovalAnswer + Send + 'static,
     ) -> BoxFuture<'_, ApprovalAnswer> {
@@ -54,25 +54,25 @@ impl TerminalApprover {
 
 impl QuestionHandler for TerminalApprover {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        self.put(move |source| put(source, &request, "Allow it?", "say what to do instead"))
+        self.ask_exclusively(move |source| ask(source, &request, "Allow it?", "say what to do instead"))
     }
 
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
-        self.put(move |source| terminal_questions::put(source, &asked))
+        self.ask_exclusively(move |source| terminal_questions::ask_questions(source, &asked))
     }
 
     fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        self.put(move |source| put(source, &request, "Go ahead?", "say what to change"))
+        self.ask_exclusively(move |source| ask(source, &request, "Go ahead?", "say what to change"))
     }
 }
 
-fn put(
+fn ask(
     source: &AnswerSource,
     request: &ApprovalRequest,
     question: &str,
     otherwise: &str,
 ) -> ApprovalAnswer {
-    let card = show::question(request.shown(), Style::of_stderr());
+    let card = show::question(request.shown(), ConsoleStyle::of_stderr());
     show::warn_drawn(&format!("{card}{}", why(request)));
     let always = !request.rules.is_empty();
     let choices = if always {

@@ -3,12 +3,12 @@
 use std::{fmt::Write, time::Duration};
 
 use haft::ApprovalAnswer;
-use haft_host::{UserQuestion, UserQuestions};
+use haft_host::{FormQuestion, UserQuestions};
 use serde_json::{Map, json};
 
 use crate::{
     line_input::{AnswerSource, LineInput, read_answer},
-    show::{self, Style},
+    show::{self, ConsoleStyle},
 };
 
 /// The meaning of the user's input.
@@ -23,12 +23,12 @@ pub(crate) enum ParsedReply {
 }
 
 /// Asks the questions one by one.
-pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswer {
-    let style = Style::of_stderr();
+pub(crate) fn ask_questions(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswer {
+    let style = ConsoleStyle::of_stderr();
     let mut answers = Map::new();
     for question in &asked.questions {
         show::warn_drawn(&drawn(question, style));
-        match answer(source, question, asked.patience) {
+        match answer(source, question, asked.timeout) {
             Ok(Some(said)) => {
                 answers.insert(question.question.clone(), json!(said));
             }
@@ -46,7 +46,7 @@ pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswe
 /// Returns the answer to a question, or `None` if the user gives none.
 fn answer(
     source: &AnswerSource,
-    asked: &UserQuestion,
+    asked: &FormQuestion,
     timeout: Option<Duration>,
 ) -> Result<Option<String>, LineInput> {
     let ask = |prompt: &str| match read_answer(source, prompt, timeout) {
@@ -72,7 +72,7 @@ fn answer(
     }
 }
 
-fn drawn(asked: &UserQuestion, style: Style) -> String {
+fn drawn(asked: &FormQuestion, style: ConsoleStyle) -> String {
     let one_line = |text: &str| show::clean(text).replace('\n', " ");
     let mut text = format!("\n{} ", style.bold("?"));
     if !asked.header.is_empty() {
@@ -101,7 +101,7 @@ fn drawn(asked: &UserQuestion, style: Style) -> String {
     text
 }
 
-pub(crate) fn parse_reply(said: &str, asked: &UserQuestion) -> ParsedReply {
+pub(crate) fn parse_reply(said: &str, asked: &FormQuestion) -> ParsedReply {
     let most = asked.options.len();
     let numbers: Option<Vec<usize>> = said
         .split([',', ' '])
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(multi_select: bool) -> UserQuestion {
+    fn asked(multi_select: bool) -> FormQuestion {
         let value = json!({
             "question": "Which \u{1b}[31mway?",
             "header": "Way",
@@ -145,12 +145,12 @@ mod tests {
             ],
             "multiSelect": multi_select,
         });
-        UserQuestion::deserialize(&value).unwrap()
+        FormQuestion::deserialize(&value).unwrap()
     }
 
     #[test]
     fn a_question_as_it_is_shown() {
-        insta::assert_snapshot!(drawn(&asked(false), Style::fixed(false, 80)));
+        insta::assert_snapshot!(drawn(&asked(false), ConsoleStyle::fixed(false, 80)));
     }
 
     #[test]

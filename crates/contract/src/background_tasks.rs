@@ -20,14 +20,14 @@ use tokio_util::sync::CancellationToken;
 /// The background tasks of one session: a service, stored in [`Services`](crate::Services).
 #[derive(Default)]
 pub struct BackgroundTasks {
-    kept: Mutex<BackgroundState>,
+    state: Mutex<BackgroundState>,
     changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct BackgroundState {
     running: Vec<BackgroundTask>,
-    waiting: VecDeque<PendingNotice>,
+    notices: VecDeque<PendingNotice>,
     listener: Option<Arc<TaskListener>>,
 }
 
@@ -218,9 +218,9 @@ impl BackgroundTasks {
         let same = |one: &&mut PendingNotice| {
             one.notice.id == notice.id && one.notice.status == TaskStatus::Running
         };
-        match kept.waiting.iter_mut().find(same) {
+        match kept.notices.iter_mut().find(same) {
             Some(waiting) => waiting.join(&notice),
-            None => kept.waiting.push_back(PendingNotice {
+            None => kept.notices.push_back(PendingNotice {
                 notice: notice.clone(),
                 dropped: 0,
             }),
@@ -232,7 +232,7 @@ impl BackgroundTasks {
     pub fn push(&self, notice: TaskNotice) {
         let mut kept = self.state();
         kept.running.retain(|task| task.id != notice.id);
-        kept.waiting.push_back(PendingNotice {
+        kept.notices.push_back(PendingNotice {
             notice: notice.clone(),
             dropped: 0,
         });
@@ -248,18 +248,18 @@ impl BackgroundTasks {
 
     /// Drops the queued notices of a task whose end the model has read in another way.
     pub fn drop_notice(&self, id: &str) {
-        self.state().waiting.retain(|one| one.notice.id != id);
+        self.state().notices.retain(|one| one.notice.id != id);
     }
 
     /// Takes the notices that the model should read now, the oldest first. Each is returned once.
     pub fn take_notices(&self) -> Vec<TaskNotice> {
         let mut kept = self.state();
-        kept.waiting.drain(..).map(PendingNotice::taken).collect()
+        kept.notices.drain(..).map(PendingNotice::into_notice).collect()
     }
 
     /// Returns whether there is a notice to take.
-    pub fn is_waiting(&self) -> bool {
-        !self.state().waiting.is_empty()
+    pub fn has_notices(&self) -> bool {
+        !self.state().notices.is_empty()
     }
 
     /// Returns the running tasks, the oldest first.
@@ -275,8 +275,8 @@ impl BackgroundTasks {
     }
 
     /// Waits until there is a notice to take; returns immediately if one is queued.
-    pub async fn changed(&self) {
-        self.wait_until(|kept| !kept.waiting.is_empty()).await;
+    pub async fn wait_for_any_notice(&self) {
+        self.wait_until(|kept| !kept.notices.is_empty()).await;
     }
 
     /// Waits until no task of this kind is running.
@@ -295,7 +295,7 @@ impl BackgroundTasks {
     /// none is queued and no such task is running.
     pub async fn wait_for_notice(&self, kind: TaskKind) -> bool {
         let has_news =
-            |kept: &BackgroundState| kept.waiting.iter().any(|one| one.notice.kind == kind);
+            |kept: &BackgroundState| kept.notices.iter().any(|one| one.notice.kind == kind);
         let none_runs = |kept: &BackgroundState| kept.running.iter().all(|task| task.kind != kind);
         self.wait_until(|kept| has_news(kept) || none_runs(kept))
             .await;
@@ -329,7 +329,7 @@ impl BackgroundTasks {
     }
 
     fn state(&self) -> MutexGuard<'_, BackgroundState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -348,7 +348,7 @@ impl PendingNotice {
         self.notice.notes.dedup();
     }
 
-    fn taken(self) -> TaskNotice {
+    fn into_notice(self) -> TaskNotice {
         let Self {
             mut notice,
             dropped,
@@ -368,7 +368,7 @@ impl fmt::Debug for BackgroundTasks {
         let kept = self.state();
         f.debug_struct("Notices")
             .field("running", &kept.running.len())
-            .field("waiting", &kept.waiting.len())
+            .field("waiting", &kept.notices.len())
             .finish_non_exhaustive()
     }
 }
@@ -461,7 +461,7 @@ mod tests {
         assert!(notices.running()[0].stop.is_cancelled());
         notices.push(notice("a"));
         assert!(!notices.stop("a"));
-        notices.changed().await;
+        notices.wait_for_any_notice().await;
         notices.wait_until_idle(TaskKind::Shell).await;
         assert_eq!(notices.take_notices(), [notice("a")]);
         assert!(notices.take_notices().is_empty());
@@ -479,7 +479,7 @@ mod tests {
         notices.push(notice("b"));
         notices.drop_notice("b");
         waiting.await.unwrap();
-        assert!(!notices.is_waiting());
+        assert!(!notices.has_notices());
     }
 
     #[test]

@@ -49,10 +49,10 @@ pub struct PermissionSnapshot {
     pub granted: Arc<[PathBuf]>,
     /// The authorized paths: a tool opens only the files that these paths resolved to when the call
     /// was decided.
-    pub judged: AuthorizedPaths,
+    pub authorized: AuthorizedPaths,
     /// Key stores, devices and the like, as real paths. A tool that finds its files itself leaves
     /// them out, unless it was permitted to start inside one.
-    pub stores: Arc<[PathBuf]>,
+    pub key_stores: Arc<[PathBuf]>,
     /// Files that may not be read, so that a search leaves them out.
     pub hidden: HiddenFilter,
     /// Files that may not be changed, including the hidden ones, so that a bulk edit leaves them
@@ -92,7 +92,7 @@ pub enum PathConstraint {
     /// No constraint: nothing was decided.
     Anywhere,
     /// It must resolve to exactly this real path.
-    To(PathBuf),
+    Exactly(PathBuf),
     /// It was not part of the decision and must not be opened.
     Nowhere,
 }
@@ -119,7 +119,7 @@ impl AuthorizedPaths {
             && only.given.as_os_str() == path.as_os_str()
             && is_without_dots(path)
         {
-            return PathConstraint::To(only.real.clone());
+            return PathConstraint::Exactly(only.real.clone());
         }
         let path = without_dots(path);
         let mut found = None;
@@ -142,7 +142,7 @@ impl AuthorizedPaths {
             }
         }
         match found {
-            Some((_, real)) => PathConstraint::To(real),
+            Some((_, real)) => PathConstraint::Exactly(real),
             None => PathConstraint::Nowhere,
         }
     }
@@ -185,8 +185,8 @@ impl CallContext {
                 mode: PermissionMode::BypassPermissions,
                 directories: Arc::from([dir.to_path_buf()]),
                 granted: Arc::from([]),
-                judged: AuthorizedPaths::default(),
-                stores: Arc::from([]),
+                authorized: AuthorizedPaths::default(),
+                key_stores: Arc::from([]),
                 hidden: HiddenFilter::default(),
                 locked: HiddenFilter::default(),
                 control: HiddenFilter::default(),
@@ -214,7 +214,7 @@ mod tests {
                 real: real.into(),
             }))
         };
-        let to = |real: &str| PathConstraint::To(real.into());
+        let to = |real: &str| PathConstraint::Exactly(real.into());
         let some = judged(&[("/w/a", "/w/a"), ("/w/link", "/w/dir"), ("/w", "/w")]);
         let cases = [
             ("/w/a", to("/w/a")),

@@ -11,7 +11,7 @@ pub struct DeferredTools(Mutex<Arc<[Arc<dyn DynTool>]>>);
 
 impl DeferredTools {
     /// Creates it with these tools.
-    pub fn of(tools: Vec<Arc<dyn DynTool>>) -> Self {
+    pub fn new(tools: Vec<Arc<dyn DynTool>>) -> Self {
         Self(Mutex::new(tools.into()))
     }
 

@@ -9,7 +9,7 @@ use std::{any::Any, fmt, path::Path, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, CheckOutcome, Content, Effects, Profile, Services, ToolError, ToolOutput,
+    CallContext, Card, CheckOutcome, Content, Effects, ToolProfile, Services, ToolError, ToolOutput,
     ToolPermission, card::plain,
 };
 
@@ -26,7 +26,7 @@ pub struct ToolSpec {
     /// The JSON schema of its input, of type `object`.
     pub input_schema: Value,
     /// Its static properties.
-    pub profile: Profile,
+    pub profile: ToolProfile,
 }
 
 impl ToolSpec {

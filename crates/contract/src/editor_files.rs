@@ -16,7 +16,7 @@ pub trait EditorFiles: Send + Sync {
 
     /// Returns whether the user reviews changes in the editor first. If so, the editor
     /// writes the files.
-    fn reviews(&self) -> bool;
+    fn reviews_changes(&self) -> bool;
 
     /// Lets the editor write the file. The error is the reason of a failure, as text for the model.
     fn write<'a>(&'a self, real: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), String>>;

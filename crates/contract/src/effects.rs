@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
     /// The files it reads.
-    pub reads: Reach,
+    pub reads: PathReach,
     /// The files it changes.
-    pub writes: Reach,
+    pub writes: PathReach,
     /// It must run alone.
     pub exclusive: bool,
     /// It may return [`ContextPatch`](crate::ContextPatch)es, so later calls wait for it. A patch
@@ -33,7 +33,7 @@ pub struct Effects {
 /// The extent of reading or writing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum PathReach {
     /// No path.
     Nothing,
     /// These absolute paths, each with everything below it.
@@ -57,8 +57,8 @@ pub enum Idempotency {
 impl Effects {
     /// The effects of a call that touches nothing outside itself.
     pub const NONE: Self = Self {
-        reads: Reach::Nothing,
-        writes: Reach::Nothing,
+        reads: PathReach::Nothing,
+        writes: PathReach::Nothing,
         exclusive: false,
         patches: false,
         in_order: false,
@@ -68,14 +68,14 @@ impl Effects {
 
     /// The effects of a call that reads unknown paths and changes nothing.
     pub const READS: Self = Self {
-        reads: Reach::Anything,
+        reads: PathReach::Anything,
         ..Self::NONE
     };
 
     /// The effects of a call that may do anything: it runs alone and is never run twice.
     pub const EXCLUSIVE: Self = Self {
-        reads: Reach::Anything,
-        writes: Reach::Anything,
+        reads: PathReach::Anything,
+        writes: PathReach::Anything,
         exclusive: true,
         patches: true,
         in_order: false,
@@ -86,8 +86,8 @@ impl Effects {
     /// Returns the effects of a call that only touches this part of the session's state.
     pub const fn queueing(name: &'static str) -> Self {
         Self {
-            reads: Reach::Nothing,
-            writes: Reach::Nothing,
+            reads: PathReach::Nothing,
+            writes: PathReach::Nothing,
             exclusive: false,
             patches: false,
             in_order: false,
@@ -99,7 +99,7 @@ impl Effects {
     /// Returns the effects of a call that reads these paths and everything below them.
     pub fn reading(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
-            reads: Reach::Paths(paths.into_iter().collect()),
+            reads: PathReach::Paths(paths.into_iter().collect()),
             ..Self::NONE
         }
     }
@@ -108,8 +108,8 @@ impl Effects {
     pub fn writing(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths: Vec<_> = paths.into_iter().collect();
         Self {
-            reads: Reach::Paths(paths.clone()),
-            writes: Reach::Paths(paths),
+            reads: PathReach::Paths(paths.clone()),
+            writes: PathReach::Paths(paths),
             repeat: Idempotency::Checkable,
             ..Self::NONE
         }
@@ -123,7 +123,7 @@ impl Effects {
 
     /// Returns whether the call changes neither files nor any unnamed state.
     pub fn is_read_only(&self) -> bool {
-        !self.exclusive && self.writes == Reach::Nothing
+        !self.exclusive && self.writes == PathReach::Nothing
     }
 }
 

@@ -19,15 +19,15 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
         input_schema,
         profile: tool.profile(),
     };
-    Arc::new(Erased { tool, spec })
+    Arc::new(ErasedTool { tool, spec })
 }
 
-struct Erased<T> {
+struct ErasedTool<T> {
     tool: T,
     spec: ToolSpec,
 }
 
-impl<T: Tool> DynTool for Erased<T> {
+impl<T: Tool> DynTool for ErasedTool<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -46,7 +46,7 @@ impl<T: Tool> DynTool for Erased<T> {
 
     fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
         let typed = T::Input::parse(&input)?;
-        Ok(Box::new(Bound {
+        Ok(Box::new(TypedCall {
             tool: self,
             typed,
             input,
@@ -54,19 +54,19 @@ impl<T: Tool> DynTool for Erased<T> {
     }
 }
 
-struct Bound<T: Tool> {
-    tool: Arc<Erased<T>>,
+struct TypedCall<T: Tool> {
+    tool: Arc<ErasedTool<T>>,
     typed: T::Input,
     input: Value,
 }
 
-impl<T: Tool> Bound<T> {
+impl<T: Tool> TypedCall<T> {
     fn tool(&self) -> &T {
         &self.tool.tool
     }
 }
 
-impl<T: Tool> BoundCall for Bound<T> {
+impl<T: Tool> BoundCall for TypedCall<T> {
     fn spec(&self) -> &ToolSpec {
         &self.tool.spec
     }

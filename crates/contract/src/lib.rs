@@ -103,7 +103,7 @@ pub use control_files::{
 pub use deferred_tools::DeferredTools;
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use editor_files::EditorFiles;
-pub use effects::{Effects, Idempotency, Reach};
+pub use effects::{Effects, Idempotency, PathReach};
 pub use erase::erase;
 pub use error::ToolError;
 pub use hidden_files::{GlobStart, HiddenFiles, HiddenFilter, HiddenRules, PathGlob};
@@ -119,7 +119,7 @@ pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOut
 pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;
 pub use profile::{
-    Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
+    ToolAccess, AgentAccess, ToolProfile, CallRate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
     provider_name, server_in_rules,
 };
 pub use progress::{ProgressSender, ProgressUpdate, ProgressUpdates};

@@ -5,11 +5,11 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use serde_json::Value;
 
-use crate::{ApprovalKind, Effects, Services, effects::Reach};
+use crate::{ApprovalKind, Effects, Services, effects::PathReach};
 
 /// The properties of a tool that are independent of the input.
 #[derive(Debug, Clone)]
-pub struct Profile {
+pub struct ToolProfile {
     /// Other names under which it may be called, filtered or named in a rule.
     pub aliases: Vec<Cow<'static, str>>,
     /// The name shown to users; `None`: the tool's name.
@@ -21,7 +21,7 @@ pub struct Profile {
     /// Only its name is sent to the model until it is activated.
     pub deferred: bool,
     /// Never deferred, regardless of the size of its definition.
-    pub always_sent: bool,
+    pub never_deferred: bool,
     /// Offered only if it is requested by name.
     pub optional: bool,
     /// Parameters that only the user's answer or a hook can set. They are not part of the schema,
@@ -35,7 +35,7 @@ pub struct Profile {
     pub interactive: bool,
     /// It sends data to others, although it changes nothing here. Read-only effects alone do not
     /// allow its calls.
-    pub contacts_others: bool,
+    pub sends_data: bool,
     /// The agents that may have it.
     pub agents: AgentAccess,
     /// It is one of the few tools of simple mode.
@@ -47,7 +47,7 @@ pub struct Profile {
     /// Its origin.
     pub origin: ToolOrigin,
     /// The limit of what its calls can do. The engine enforces it on their [`Effects`].
-    pub access: Access,
+    pub access: ToolAccess,
     /// Parameters that contain paths (strings or lists of strings). `~` and relative paths are made
     /// absolute, and each path is checked against the working directories.
     pub paths: &'static [&'static str],
@@ -63,7 +63,7 @@ pub struct Profile {
     /// be fresh.
     pub cache: Option<Duration>,
     /// The rate limit.
-    pub rate: Option<Rate>,
+    pub rate: Option<CallRate>,
     /// The kind of approval request of its calls.
     pub approval: ApprovalKind,
 }
@@ -71,7 +71,7 @@ pub struct Profile {
 /// The result limit of tools that set none (spec: "everything else 50,000").
 pub const DEFAULT_RESULT_CAP: usize = 50_000;
 
-impl Default for Profile {
+impl Default for ToolProfile {
     fn default() -> Self {
         Self {
             aliases: Vec::new(),
@@ -79,19 +79,19 @@ impl Default for Profile {
             family: Cow::Borrowed("custom"),
             search_hint: Cow::Borrowed(""),
             deferred: false,
-            always_sent: false,
+            never_deferred: false,
             optional: false,
             reserved: &[],
             rules: RuleMatch::default(),
             searches: false,
             interactive: false,
-            contacts_others: false,
+            sends_data: false,
             agents: AgentAccess::default(),
             basic: false,
             needs: &[],
             role: None,
             origin: ToolOrigin::default(),
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             paths: &[],
             result_cap: Some(DEFAULT_RESULT_CAP),
             output_schema: None,
@@ -103,7 +103,7 @@ impl Default for Profile {
     }
 }
 
-impl Profile {
+impl ToolProfile {
     /// Returns whether the services contain everything that the tool needs.
     pub fn has_its_needs(&self, services: &Services) -> bool {
         self.needs.iter().all(|need| need.is_met(services))
@@ -248,7 +248,7 @@ impl fmt::Debug for ServiceNeed {
 /// The limit of what a tool can do, known without its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Access {
+pub enum ToolAccess {
     /// It only reads: it can run concurrently with any other reader.
     Reads,
     /// It writes only the paths in its effects: it can run concurrently with calls that do not
@@ -258,13 +258,13 @@ pub enum Access {
     Anything,
 }
 
-impl Access {
+impl ToolAccess {
     /// Limits effects to this access. Effects that exceed it become [`Effects::EXCLUSIVE`], as for
     /// an unknown tool.
     pub fn clamp(self, effects: Effects) -> Effects {
         let within = match self {
             Self::Reads => effects.is_read_only(),
-            Self::Paths => !effects.exclusive && effects.writes != Reach::Anything,
+            Self::Paths => !effects.exclusive && effects.writes != PathReach::Anything,
             Self::Anything => true,
         };
         if within { effects } else { Effects::EXCLUSIVE }
@@ -273,7 +273,7 @@ impl Access {
 
 /// A rate limit: at most `calls` in any interval of length `per`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct CallRate {
     /// The number of calls.
     pub calls: u32,
     /// The length of the interval.

@@ -40,7 +40,7 @@ pub struct ProgressSender {
     call: CallId,
     listener: Option<mpsc::Sender<(CallId, ProgressUpdate)>>,
     /// The listener distinguishes calls of subagents from those of the main agent.
-    tells_calls_apart: bool,
+    includes_subagents: bool,
 }
 
 /// The receiving half.
@@ -54,7 +54,7 @@ pub fn channel(call: CallId) -> (ProgressSender, ProgressUpdates) {
         ProgressSender {
             call,
             listener: Some(sender),
-            tells_calls_apart: false,
+            includes_subagents: false,
         },
         ProgressUpdates(receiver),
     )
@@ -66,7 +66,7 @@ impl ProgressSender {
         Self {
             call,
             listener: None,
-            tells_calls_apart: false,
+            includes_subagents: false,
         }
     }
 
@@ -74,13 +74,13 @@ impl ProgressSender {
     /// agent. It receives updates of both.
     #[must_use]
     pub fn including_subagents(mut self) -> Self {
-        self.tells_calls_apart = true;
+        self.includes_subagents = true;
         self
     }
 
     /// Returns whether the listener receives updates of subagents' calls.
     pub fn includes_subagents(&self) -> bool {
-        self.tells_calls_apart
+        self.includes_subagents
     }
 
     /// Returns a sender to the same listener for another call.
@@ -88,7 +88,7 @@ impl ProgressSender {
         Self {
             call,
             listener: self.listener.clone(),
-            tells_calls_apart: self.tells_calls_apart,
+            includes_subagents: self.includes_subagents,
         }
     }
 

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 /// Returns the schema of an input type, and its doc comment.
-pub fn of<T: JsonSchema>() -> (Value, String) {
+pub fn input_schema<T: JsonSchema>() -> (Value, String) {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .into_generator();
@@ -26,13 +26,13 @@ fn describe(schema: Schema, mut generator: SchemaGenerator) -> (Value, String) {
         }
         object.shift_remove("description")
     });
-    normalise(&mut schema);
+    normalize(&mut schema);
     let description = description.and_then(|text| text.as_str().map(str::to_owned));
     (schema, description.unwrap_or_default())
 }
 
 /// Converts a schema into the form providers accept, without changing its meaning.
-pub fn normalise(schema: &mut Value) {
+pub fn normalize(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else {
         return;
     };
@@ -43,17 +43,17 @@ pub fn normalise(schema: &mut Value) {
     drop_null(object);
     for keyword in ["properties", "patternProperties", "$defs"] {
         if let Some(Value::Object(schemas)) = object.get_mut(keyword) {
-            schemas.values_mut().for_each(normalise);
+            schemas.values_mut().for_each(normalize);
         }
     }
     for keyword in ["items", "additionalProperties", "not"] {
         if let Some(inner) = object.get_mut(keyword) {
-            normalise(inner);
+            normalize(inner);
         }
     }
     for keyword in ["anyOf", "oneOf", "allOf", "prefixItems"] {
         if let Some(Value::Array(branches)) = object.get_mut(keyword) {
-            branches.iter_mut().for_each(normalise);
+            branches.iter_mut().for_each(normalize);
         }
     }
     if object.get("type") == Some(&json!("object")) {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_schema_has_no_references_and_closed_objects() {
-        let (schema, description) = of::<Paint>();
+        let (schema, description) = input_schema::<Paint>();
         assert_eq!(description, "Paints a wall.");
         insta::assert_json_snapshot!(schema);
     }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_type_that_contains_itself_is_defined_once() {
-        let (schema, description) = of::<Nested>();
+        let (schema, description) = input_schema::<Nested>();
         assert_eq!(description, "A list of lists.");
         let properties = json!({
             "inside": {"type": "array", "items": {"$ref": "#/$defs/Nested"}},
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn an_input_without_fields_is_still_a_closed_object() {
-        let (schema, _) = of::<Nothing>();
+        let (schema, _) = input_schema::<Nothing>();
         assert_eq!(
             schema,
             json!({"type": "object", "properties": {}, "additionalProperties": false})

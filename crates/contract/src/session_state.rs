@@ -29,7 +29,7 @@ pub struct SessionState {
 
 #[derive(Debug, Default)]
 struct StateTable {
-    kept: BTreeMap<String, StateEntry>,
+    entries: BTreeMap<String, StateEntry>,
     /// The names of values that are not recorded yet.
     changed: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl SessionState {
             // can.
             value: serde_json::to_value(&value).unwrap_or_default(),
         };
-        let before = state.kept.insert(T::KEY.to_owned(), kept.clone());
+        let before = state.entries.insert(T::KEY.to_owned(), kept.clone());
         if before.as_ref() != Some(&kept) && !state.changed.iter().any(|name| name == T::KEY) {
             state.changed.push(T::KEY.to_owned());
         }
@@ -77,7 +77,7 @@ impl SessionState {
         let mut state = self.state();
         let names = std::mem::take(&mut state.changed);
         let kept = names.into_iter().filter_map(|name| {
-            let kept = state.kept.get(&name)?.clone();
+            let kept = state.entries.get(&name)?.clone();
             Some((name, kept))
         });
         kept.collect()
@@ -85,13 +85,13 @@ impl SessionState {
 
     /// Restores recorded values.
     pub fn restore(&self, kept: impl IntoIterator<Item = (String, StateEntry)>) {
-        self.state().kept.extend(kept);
+        self.state().entries.extend(kept);
     }
 
     /// Returns the reminders that the model must read after a compaction.
     pub fn reminders(&self) -> Vec<String> {
         let state = self.state();
-        let told = state.kept.values().filter_map(|kept| kept.told.clone());
+        let told = state.entries.values().filter_map(|kept| kept.told.clone());
         told.collect()
     }
 
@@ -102,7 +102,7 @@ impl SessionState {
 
 impl StateTable {
     fn read<T: StateSlot>(&self) -> T {
-        let kept = self.kept.get(T::KEY);
+        let kept = self.entries.get(T::KEY);
         kept.and_then(|kept| serde_json::from_value(kept.value.clone()).ok())
             .unwrap_or_default()
     }

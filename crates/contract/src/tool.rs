@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, CheckOutcome, Content, Effects, Profile, Services, ToolError, ToolOutput,
+    CallContext, Card, CheckOutcome, Content, Effects, ToolProfile, Services, ToolError, ToolOutput,
     ToolPermission, schema,
 };
 
@@ -34,7 +34,7 @@ pub trait ToolInput: Sized + Send + Sync + 'static {
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
     fn describe() -> (Value, String) {
-        schema::of::<T>()
+        schema::input_schema::<T>()
     }
 
     fn parse(input: &Value) -> Result<Self, ToolError> {
@@ -89,8 +89,8 @@ pub trait Tool: Send + Sync + 'static {
     const NAME: &'static str;
 
     /// Returns the tool's static properties. Called once, by [`erase`](fn@crate::erase).
-    fn profile(&self) -> Profile {
-        Profile::default()
+    fn profile(&self) -> ToolProfile {
+        ToolProfile::default()
     }
 
     /// Returns the tool adapted to a session, if its definition depends on the session's services,

@@ -39,7 +39,7 @@ impl fmt::Debug for Worktrees {
 /// A worktree in which one agent works.
 pub trait AgentWorktree: Send + Sync {
     /// Returns the path of the checkout that it is a copy of.
-    fn main(&self) -> &Path;
+    fn main_checkout(&self) -> &Path;
 
     /// Returns the path of the worktree.
     fn path(&self) -> &Path;

@@ -13,13 +13,13 @@ use haft_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
-    CallListener, DefinitionError, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    CallListener, DefinitionError, Pool, ToolRegistry, ResultStore, Scheduler, SessionContext,
     ToolFilters,
     hooks::{
         AgentIdentity, HandlerOutput, HookCommonFields, HookEventKind, HookHandler, HookInvocation,
         Hooks, merge_outputs,
     },
-    layers::{Layer, LayerSettings, Layers},
+    layers::{Layer, LayerSettings, LayerStack},
     permissions::{CallFacts, Policy, RuleStore},
     pipeline,
     pool::{PoolView, live::LivePool},
@@ -39,12 +39,12 @@ pub struct Engine {
     conversation: Arc<RwLock<ConversationLocation>>,
     pub(crate) pool: LivePool,
     pub(crate) services: Services,
-    pub(crate) layers: Arc<Layers>,
+    pub(crate) layers: Arc<LayerStack>,
     pub(crate) results: Arc<ResultStore>,
     pub(crate) progress: Option<ProgressSender>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) concurrency: usize,
-    pub(crate) keeper: Option<Arc<dyn RuleStore>>,
+    pub(crate) rule_store: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<SettingsWatch>,
     pub(crate) hooks: Hooks,
     /// Receives measurements of calls.
@@ -54,7 +54,7 @@ pub struct Engine {
     /// Denial messages may name command-line flags.
     names_flags: bool,
     /// Cards of results are drawn, because a front end may show them.
-    pub(crate) draws: bool,
+    pub(crate) draws_cards: bool,
     agent: Arc<RwLock<AgentIdentity>>,
     folder: PathBuf,
 }
@@ -69,7 +69,7 @@ struct ConversationLocation {
 
 impl Engine {
     /// Returns a builder.
-    pub fn builder(registry: Registry, session_folder: impl Into<PathBuf>) -> EngineBuilder {
+    pub fn builder(registry: ToolRegistry, session_folder: impl Into<PathBuf>) -> EngineBuilder {
         EngineBuilder {
             registry,
             filters: ToolFilters::default(),
@@ -85,13 +85,13 @@ impl Engine {
             progress: None,
             model: None,
             concurrency: DEFAULT_CONCURRENCY,
-            keeper: None,
+            rule_store: None,
             watch: None,
             hooks: Hooks::default(),
             listener: None,
             defers: false,
             names_flags: false,
-            draws: true,
+            draws_cards: true,
             agent: AgentIdentity::default(),
         }
     }
@@ -219,7 +219,7 @@ impl Engine {
 
     /// Like [`policy`](Self::policy), but without the plan file, for calls that do not touch it.
     pub(crate) fn policy_without_plan(&self, context: &SessionContext) -> Policy {
-        context.policy_but_plan(self.results.real_folder())
+        context.policy_without_plan(self.results.real_folder())
     }
 
     /// Returns the facts that the permission decision on a call is based on. The call is matched
@@ -288,14 +288,14 @@ impl Engine {
                 .filter(ProgressSender::includes_subagents),
             model: Some(part.model),
             concurrency: self.concurrency,
-            keeper: self.keeper.clone(),
+            rule_store: self.rule_store.clone(),
             watch: self.watch.clone(),
             hooks,
             listener: self.listener.clone(),
             // A subagent cannot end the whole session.
             defers: false,
             names_flags: self.names_flags,
-            draws: self.draws,
+            draws_cards: self.draws_cards,
             agent,
             folder: self.folder.clone(),
         })
@@ -324,7 +324,7 @@ pub struct SubagentEngineParts {
 
 /// Configures an engine.
 pub struct EngineBuilder {
-    registry: Registry,
+    registry: ToolRegistry,
     filters: ToolFilters,
     session: SessionId,
     session_folder: PathBuf,
@@ -335,13 +335,13 @@ pub struct EngineBuilder {
     progress: Option<ProgressSender>,
     model: Option<Arc<str>>,
     concurrency: usize,
-    keeper: Option<Arc<dyn RuleStore>>,
+    rule_store: Option<Arc<dyn RuleStore>>,
     watch: Option<SettingsWatch>,
     hooks: Hooks,
     listener: Option<Arc<dyn CallListener>>,
     defers: bool,
     names_flags: bool,
-    draws: bool,
+    draws_cards: bool,
     agent: AgentIdentity,
 }
 
@@ -418,7 +418,7 @@ impl EngineBuilder {
     /// Sets the store for rules that the user saves beyond the session.
     #[must_use]
     pub fn rule_store(mut self, keeper: Arc<dyn RuleStore>) -> Self {
-        self.keeper = Some(keeper);
+        self.rule_store = Some(keeper);
         self
     }
 
@@ -470,7 +470,7 @@ impl EngineBuilder {
     /// its title.
     #[must_use]
     pub fn without_cards(mut self) -> Self {
-        self.draws = false;
+        self.draws_cards = false;
         self
     }
 
@@ -484,7 +484,7 @@ impl EngineBuilder {
     async fn build_engine(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let pool = pool.with_fitted_finder(&self.services);
-        let layers = Arc::new(Layers::new(self.settings, self.more_layers));
+        let layers = Arc::new(LayerStack::new(self.settings, self.more_layers));
         layers.register_tools(pool.iter().map(|tool| tool.spec()));
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let results = Arc::new(results);
@@ -506,13 +506,13 @@ impl EngineBuilder {
             progress: self.progress,
             model: self.model,
             concurrency: self.concurrency,
-            keeper: self.keeper,
+            rule_store: self.rule_store,
             watch: self.watch,
             hooks,
             listener: self.listener,
             defers: self.defers,
             names_flags: self.names_flags,
-            draws: self.draws,
+            draws_cards: self.draws_cards,
             agent,
             folder: self.session_folder,
         };
@@ -534,7 +534,7 @@ fn common(conversation: &RwLock<ConversationLocation>, agent: AgentIdentity) -> 
     let place = place(conversation);
     HookCommonFields {
         agent,
-        ..HookCommonFields::of(place.id, &place.folder)
+        ..HookCommonFields::for_session(place.id, &place.folder)
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     hooks::{self, HookCondition, HookHandler},
     permissions::{
-        CallFacts, List, PatternBases, PermissionSettings, RuleSource, Rules, SettingsScope,
+        CallFacts, List, PatternBases, PermissionSettings, RuleSource, RuleSet, SettingsScope,
         rules::{Rule, RuleClass},
     },
     settings::{Settings, SettingsProblem},
@@ -54,14 +54,14 @@ pub(crate) fn condition_matches(condition: &HookCondition, facts: &CallFacts) ->
 }
 
 fn rule(condition: &HookCondition) -> Result<Option<Rule>, String> {
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     let name = condition.rule.split('(').next().unwrap_or_default().trim();
-    let list = match RuleClass::of(name) {
+    let list = match RuleClass::from_name(name) {
         RuleClass::Commands | RuleClass::Tool => List::Ask,
         // A relative path starts at the working directory, as in an allow rule.
         RuleClass::Reads | RuleClass::Edits | RuleClass::Hosts => List::Allow,
     };
-    let source = RuleSource::of(SettingsScope::Session);
+    let source = RuleSource::from_scope(SettingsScope::Session);
     let added = rules.add(list, &condition.rule, source, &condition.bases);
     added.map_err(|problem| format!("if {:?}: {}", problem.rule, problem.problem))?;
     Ok(rules.iter().next().cloned())
@@ -76,7 +76,7 @@ pub fn check_settings(settings: &mut Settings, tools: &[ToolSpec]) {
         slash: settings.places.cwd.clone(),
     };
     let mut rules = settings.rules(&[], &[]);
-    settings.understand(&mut rules, tools);
+    settings.check_rules(&mut rules, tools);
     settings.sandbox();
     settings.plans_directory();
     for (scope, file, value) in settings.hooks() {

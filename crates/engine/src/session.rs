@@ -12,7 +12,7 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        CallFacts, HostsByPolicy, PathContext, PatternBases, Policy, RuleSource, Rules,
+        CallFacts, HostsByPolicy, PathContext, PatternBases, Policy, RuleSource, RuleSet,
         SandboxSettings, SettingsScope, StorePlaces, control_names,
         rules::{Rule, RuleClass},
         stores,
@@ -37,7 +37,7 @@ pub struct SessionContext {
     /// activation.
     pub activated: Vec<String>,
     /// The permission rules in force.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<RuleSet>,
     /// The home directory, if known.
     pub home: Option<PathBuf>,
     /// The sandbox settings for commands.
@@ -83,7 +83,7 @@ impl SessionContext {
 
     /// Sets the permission rules.
     #[must_use]
-    pub fn with_rules(mut self, rules: Rules) -> Self {
+    pub fn with_rules(mut self, rules: RuleSet) -> Self {
         self.rules = Arc::new(rules);
         self
     }
@@ -143,11 +143,11 @@ impl SessionContext {
 
     /// Returns the permission policy. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
-        self.policy_but_plan(readable).with_plan(self.real_plan())
+        self.policy_without_plan(readable).with_plan(self.real_plan())
     }
 
     /// Like [`policy`](Self::policy), but without the plan file, for calls that do not touch it.
-    pub(crate) fn policy_but_plan(&self, readable: &Path) -> Policy {
+    pub(crate) fn policy_without_plan(&self, readable: &Path) -> Policy {
         Policy {
             mode: self.mode,
             roots: self
@@ -185,8 +185,8 @@ impl SessionContext {
             directories: Arc::clone(&self.directories),
             granted: Arc::default(),
             // No path has been authorized yet, so none may be opened.
-            judged: AuthorizedPaths::none(),
-            stores: self.stores(),
+            authorized: AuthorizedPaths::none(),
+            key_stores: self.stores(),
             hidden: self.rules.hidden_by_classes(&[RuleClass::Reads]),
             locked: self
                 .rules
@@ -354,13 +354,13 @@ impl SessionContext {
             return;
         };
         Arc::make_mut(&mut self.rules).extend_to_worktree(main, path);
-        Arc::make_mut(&mut self.sandbox).follow(main, path);
+        Arc::make_mut(&mut self.sandbox).extend_to_worktree(main, path);
     }
 
     fn add_rule(&mut self, list: RuleList, rule: &str, scope: SettingsScope) {
         let bases = self.bases();
         let rules = Arc::make_mut(&mut self.rules);
-        if let Err(problem) = rules.add(list, rule, RuleSource::of(scope), &bases) {
+        if let Err(problem) = rules.add(list, rule, RuleSource::from_scope(scope), &bases) {
             tracing::warn!(%problem, "rule left out");
         }
         self.extend_rules_to_worktree();

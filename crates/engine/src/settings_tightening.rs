@@ -21,7 +21,7 @@ pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
     let mut read = settings.rules(&[], &[]);
     let rules = Arc::make_mut(&mut context.rules);
     // Whether an allow rule still exists is checked in untrusted files too, since none is added.
-    let standing = CurrentAllowRules::of(&settings);
+    let standing = CurrentAllowRules::from_settings(&settings);
     rules.retain(|rule| rule.list != List::Allow || standing.has(rule));
     read.retain(|rule| rule.list != List::Allow);
     rules.extend(read);
@@ -42,7 +42,7 @@ struct CurrentAllowRules<'a> {
 }
 
 impl<'a> CurrentAllowRules<'a> {
-    fn of(settings: &'a Settings) -> Self {
+    fn from_settings(settings: &'a Settings) -> Self {
         let mut standing = Self {
             files: HashSet::new(),
             rules: HashSet::new(),

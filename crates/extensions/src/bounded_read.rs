@@ -119,10 +119,10 @@ pub(crate) fn real(path: &Path) -> Option<PathBuf> {
 /// Returns the Markdown files below a folder, sorted by name; links are followed, but each target
 /// is visited once.
 pub(crate) fn markdown_below(folder: &Path, warnings: &mut Vec<ExtensionWarning>) -> Vec<PathBuf> {
-    let mut walk = Walk::default();
+    let mut walk = MarkdownWalk::default();
     walk.enter(folder, 0);
     if walk.is_cut {
-        warnings.push(ExtensionWarning::of(
+        warnings.push(ExtensionWarning::new(
             folder,
             format!(
                 "it holds more than {MOST_ENTRIES} entries, or folders nested deeper than {DEEPEST}: \
@@ -134,14 +134,14 @@ pub(crate) fn markdown_below(folder: &Path, warnings: &mut Vec<ExtensionWarning>
 }
 
 #[derive(Default)]
-struct Walk {
+struct MarkdownWalk {
     files: Vec<PathBuf>,
     seen: HashSet<(u64, u64)>,
     entries: usize,
     is_cut: bool,
 }
 
-impl Walk {
+impl MarkdownWalk {
     fn enter(&mut self, folder: &Path, depth: usize) {
         let Ok(metadata) = fs::metadata(folder) else {
             return;

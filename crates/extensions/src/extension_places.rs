@@ -74,7 +74,7 @@ pub struct ExtensionPlaces {
 
 impl ExtensionPlaces {
     /// Creates places for the project at a directory, without user and administrator folders.
-    pub fn of_project(cwd: &Path) -> Self {
+    pub fn for_project(cwd: &Path) -> Self {
         // No file can be inside it.
         let nowhere = PathBuf::from("/dev/null");
         Self {

@@ -22,16 +22,16 @@ pub struct FrontMatter<'a> {
     /// The text after the front matter.
     pub body: &'a str,
     /// The error in the front matter, which is then empty.
-    pub fault: Option<FrontMatterError>,
+    pub error: Option<FrontMatterError>,
     /// A warning about a duplicate key; its last value is used.
-    pub doubled: Option<FrontMatterError>,
+    pub duplicate_key: Option<FrontMatterError>,
 }
 
 impl FrontMatter<'_> {
     /// Adds a warning about a duplicate key.
-    pub(crate) fn warn_of_doubled(&self, file: &Path, warnings: &mut Vec<ExtensionWarning>) {
-        if let Some(doubled) = &self.doubled {
-            warnings.push(ExtensionWarning::of(file, doubled.what.clone()).at(doubled.line));
+    pub(crate) fn warn_of_duplicate_key(&self, file: &Path, warnings: &mut Vec<ExtensionWarning>) {
+        if let Some(doubled) = &self.duplicate_key {
+            warnings.push(ExtensionWarning::new(file, doubled.message.clone()).with_line(doubled.line));
         }
     }
 }
@@ -42,7 +42,7 @@ pub struct FrontMatterError {
     /// The line in the file, from 1.
     pub line: Option<u64>,
     /// The description of the error.
-    pub what: String,
+    pub message: String,
 }
 
 /// The values of front matter.
@@ -61,21 +61,21 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
     let nothing = |body, fault| FrontMatter {
         head: FrontMatterFields::default(),
         body,
-        fault,
-        doubled: None,
+        error: fault,
+        duplicate_key: None,
     };
     let Some((head, body)) = split(text) else {
         let opens = text.lines().next().is_some_and(is_mark);
         let fault = opens.then(|| FrontMatterError {
             line: Some(1),
-            what: "the line `---` that ends the front matter is missing".to_owned(),
+            message: "the line `---` that ends the front matter is missing".to_owned(),
         });
         return nothing(text, fault);
     };
     if head.len() > LONGEST {
         let fault = FrontMatterError {
             line: Some(1),
-            what: format!("the front matter is longer than {} KiB", LONGEST >> 10),
+            message: format!("the front matter is longer than {} KiB", LONGEST >> 10),
         };
         return nothing(body, Some(fault));
     }
@@ -84,14 +84,14 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
         Ok(Value::Object(map)) => FrontMatter {
             head: FrontMatterFields(map),
             body,
-            fault: None,
-            doubled: doubled(head),
+            error: None,
+            duplicate_key: find_duplicate_key(head),
         },
         Ok(Value::Null) => nothing(body, None),
         Ok(_) => {
             let fault = FrontMatterError {
                 line: Some(2),
-                what: "the front matter is not a list of `key: value`".to_owned(),
+                message: "the front matter is not a list of `key: value`".to_owned(),
             };
             nothing(body, Some(fault))
         }
@@ -100,7 +100,7 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
 }
 
 /// Finds the first key that begins two lines.
-fn doubled(head: &str) -> Option<FrontMatterError> {
+fn find_duplicate_key(head: &str) -> Option<FrontMatterError> {
     let mut keys = HashSet::new();
     // The first line of the front matter is the second of the file.
     head.lines().zip(2..).find_map(|(line, number)| {
@@ -111,7 +111,7 @@ fn doubled(head: &str) -> Option<FrontMatterError> {
         }
         let what = format!("`{key}` occurs twice in the front matter; the last value applies");
         let line = Some(number);
-        Some(FrontMatterError { line, what })
+        Some(FrontMatterError { line, message: what })
     })
 }
 
@@ -166,7 +166,7 @@ fn yaml(head: &str) -> Result<Value, FrontMatterError> {
         let what = told.split(" at line ").next().unwrap_or(told);
         FrontMatterError {
             line,
-            what: format!("the front matter is not valid YAML: {what}"),
+            message: format!("the front matter is not valid YAML: {what}"),
         }
     })
 }
@@ -315,7 +315,7 @@ mod tests {
     fn head(text: &str) -> FrontMatterFields {
         let file = format!("---\n{text}\n---\nbody\n");
         let parsed = parse(&file);
-        assert_eq!(parsed.fault, None, "{text}");
+        assert_eq!(parsed.error, None, "{text}");
         assert_eq!(parsed.body, "body\n");
         parsed.head
     }
@@ -324,10 +324,10 @@ mod tests {
     fn a_file_without_a_head_is_all_body() {
         for text in ["", "# Title\n", "a\n---\nb\n---\n", " ---\na: 1\n---\n"] {
             let parsed = parse(text);
-            assert_eq!((parsed.body, parsed.fault), (text, None), "{text:?}");
+            assert_eq!((parsed.body, parsed.error), (text, None), "{text:?}");
         }
         assert_eq!(parse("---\n---\nx").body, "x");
-        assert_eq!(parse("---\n# nothing\n---\nx").fault, None);
+        assert_eq!(parse("---\n# nothing\n---\nx").error, None);
     }
 
     #[test]
@@ -390,9 +390,9 @@ mod tests {
         ]
         .map(|text| {
             let parsed = parse(text);
-            let fault = parsed.fault.unwrap();
+            let fault = parsed.error.unwrap();
             assert_eq!(parsed.head, FrontMatterFields::default());
-            format!("{:?} {}", fault.line, fault.what)
+            format!("{:?} {}", fault.line, fault.message)
         })
         .to_vec();
         insta::assert_snapshot!(told.join("\n"));
@@ -404,11 +404,11 @@ mod tests {
         for (from, to) in ('a'..'j').zip('b'..'k') {
             bomb += &format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(","));
         }
-        assert!(parse(&format!("---\n{bomb}---\n")).fault.is_some());
+        assert!(parse(&format!("---\n{bomb}---\n")).error.is_some());
         let deep = format!("---\na: {}\n---\n", "[".repeat(30_000));
         let parsed = parse(&deep);
         // Too deep to be a list, so it is the text it looks like.
-        assert!(parsed.fault.is_some() || parsed.head.text("a").is_some());
+        assert!(parsed.error.is_some() || parsed.head.text("a").is_some());
     }
 
     #[test]
@@ -416,10 +416,10 @@ mod tests {
         let text = "---\nname: a\ndescription: |\n  name: not a key\nname: b\n---\nBody";
         let parsed = parse(text);
         assert_eq!(parsed.head.text("name").as_deref(), Some("b"));
-        let doubled = parsed.doubled.unwrap();
+        let doubled = parsed.duplicate_key.unwrap();
         assert_eq!(doubled.line, Some(5));
-        insta::assert_snapshot!(doubled.what, @"`name` occurs twice in the front matter; the last value applies");
-        assert_eq!(parse("---\nname: a\nmodel: b\n---\n").doubled, None);
+        insta::assert_snapshot!(doubled.message, @"`name` occurs twice in the front matter; the last value applies");
+        assert_eq!(parse("---\nname: a\nmodel: b\n---\n").duplicate_key, None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn mentions(text: &str) -> Vec<&str> {
 /// Returns the parts of each line that are not code.
 fn prose(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let mut fence: Option<Fence> = None;
+    let mut fence: Option<FenceLine> = None;
     let mut paragraph: Option<usize> = None;
     let mut at = 0;
     let flush = |paragraph: &mut Option<usize>, end: usize, parts: &mut Vec<_>| {
@@ -40,7 +40,7 @@ fn prose(text: &str) -> Vec<&str> {
         }
     };
     for line in text.split_inclusive('\n') {
-        let mark = Fence::of(line);
+        let mark = FenceLine::parse(line);
         match (&fence, mark) {
             (Some(open), Some(mark)) if mark.closes(open) => fence = None,
             (Some(_), _) => {}
@@ -101,15 +101,15 @@ fn runs(text: &str) -> Vec<(usize, usize)> {
 
 /// A line that opens or closes a code block.
 #[derive(Debug, Clone, Copy)]
-struct Fence {
+struct FenceLine {
     mark: u8,
     length: usize,
     /// Text follows the marks, so the line cannot close a block.
     is_named: bool,
 }
 
-impl Fence {
-    fn of(line: &str) -> Option<Self> {
+impl FenceLine {
+    fn parse(line: &str) -> Option<Self> {
         let inner = line.trim_start_matches([' ', '\t']);
         let mark = *inner.as_bytes().first()?;
         if mark != b'`' && mark != b'~' {
@@ -135,14 +135,14 @@ impl Fence {
 /// an unclosed one.
 pub fn without_comments(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
-    let mut fence: Option<Fence> = None;
+    let mut fence: Option<FenceLine> = None;
     // No comment ends after this offset, so many unclosed comments are as cheap as one.
     let last = text.rfind("-->").unwrap_or(0);
     let mut at = 0;
     while at < text.len() {
         let end = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
         let line = &text[at..end];
-        let mark = Fence::of(line);
+        let mark = FenceLine::parse(line);
         match (&fence, mark) {
             (Some(open), Some(mark)) if mark.closes(open) => fence = None,
             (None, Some(mark)) => fence = Some(mark),

@@ -10,12 +10,12 @@ const LONGEST: usize = 1000;
 
 /// Path patterns relative to a directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Patterns {
+pub(crate) struct PathPatterns {
     set: GlobSet,
     base: std::path::PathBuf,
 }
 
-impl Patterns {
+impl PathPatterns {
     /// Compiles patterns; invalid ones match nothing.
     pub(crate) fn new(patterns: &[String], base: &Path) -> Self {
         let mut builder = GlobSetBuilder::new();
@@ -41,7 +41,7 @@ impl Patterns {
     }
 
     /// Returns whether a file matches one of the patterns.
-    pub(crate) fn fit(&self, file: &Path) -> bool {
+    pub(crate) fn is_match(&self, file: &Path) -> bool {
         match file.strip_prefix(&self.base) {
             Ok(below) => self.set.is_match(below) || self.set.is_match(file),
             Err(_) => self.set.is_match(file),
@@ -57,7 +57,7 @@ mod tests {
     fn patterns_start_at_their_base() {
         let patterns = |text: &[&str]| {
             let list: Vec<String> = text.iter().map(|text| (*text).to_owned()).collect();
-            Patterns::new(&list, Path::new("/p"))
+            PathPatterns::new(&list, Path::new("/p"))
         };
         for (pattern, file, fits) in [
             ("src/**/*.ts", "/p/src/a/b.ts", true),
@@ -72,11 +72,11 @@ mod tests {
             ("[", "/p/[", false),
         ] {
             assert_eq!(
-                patterns(&[pattern]).fit(Path::new(file)),
+                patterns(&[pattern]).is_match(Path::new(file)),
                 fits,
                 "{pattern} {file}"
             );
         }
-        assert!(patterns(&["[", "*.c"]).fit(Path::new("/p/x.c")));
+        assert!(patterns(&["[", "*.c"]).is_match(Path::new("/p/x.c")));
     }
 }

@@ -13,14 +13,14 @@ const LONGEST: usize = 256 * 1024;
 /// the folder.
 pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
     if !root.is_dir() {
-        return Err(ExtensionWarning::of(
+        return Err(ExtensionWarning::new(
             root,
             "it is not a folder: the plugin is left out",
         ));
     }
     let manifest = root.join(".claude-plugin/plugin.json");
     let text = bounded_read::read(&manifest, LONGEST).map_err(|error| {
-        ExtensionWarning::of(&manifest, format!("{error}: the plugin is left out"))
+        ExtensionWarning::new(&manifest, format!("{error}: the plugin is left out"))
     })?;
     let of_folder = || {
         let name = root.file_name()?;
@@ -32,7 +32,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
             let manifest_of = |text: &str| serde_json::from_str::<Value>(text);
             let value = manifest_of(&text.text).map_err(|error| {
                 let line = u64::try_from(error.line()).ok();
-                ExtensionWarning::of(&manifest, format!("{error}: the plugin is left out")).at(line)
+                ExtensionWarning::new(&manifest, format!("{error}: the plugin is left out")).with_line(line)
             })?;
             let text = |key: &str| value[key].as_str().map(str::to_owned);
             (text("name"), text("version"))
@@ -48,7 +48,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
             version,
             root: root.to_path_buf(),
         }),
-        None => Err(ExtensionWarning::of(
+        None => Err(ExtensionWarning::new(
             manifest,
             "the plugin has no `name` of letters, digits, `-`, `_` and `.`: it is left out",
         )),
@@ -85,7 +85,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
         let servers = value.get("mcpServers").unwrap_or(&value);
         match servers.as_object() {
             Some(servers) => parts.servers.extend(servers.clone()),
-            None => warnings.push(ExtensionWarning::of(
+            None => warnings.push(ExtensionWarning::new(
                 file,
                 "it holds no servers: it is left out",
             )),
@@ -98,7 +98,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
         let servers = value.get("lspServers").unwrap_or(&value);
         match servers.as_object() {
             Some(servers) => parts.language_servers.extend(servers.clone()),
-            None => warnings.push(ExtensionWarning::of(
+            None => warnings.push(ExtensionWarning::new(
                 file,
                 "it holds no servers: it is left out",
             )),
@@ -110,7 +110,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
     let settings = plugin.root.join("settings.json");
     match read_json(&settings, &mut warnings) {
         Some(Value::Object(read)) => parts.settings = read,
-        Some(_) => warnings.push(ExtensionWarning::of(
+        Some(_) => warnings.push(ExtensionWarning::new(
             settings,
             "it is not an object: it is left out",
         )),
@@ -137,7 +137,7 @@ fn component(
             Value::String(path) => match inside(&plugin.root, path) {
                 Some(file) if !files.contains(&file) => files.push(file),
                 Some(_) => {}
-                None => warnings.push(ExtensionWarning::of(
+                None => warnings.push(ExtensionWarning::new(
                     plugin.root.join(path),
                     "it is not inside the plugin: it is left out",
                 )),
@@ -174,7 +174,7 @@ fn read_json(file: &Path, warnings: &mut Vec<ExtensionWarning>) -> Option<Value>
     let text = match bounded_read::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {
-            warnings.push(ExtensionWarning::of(
+            warnings.push(ExtensionWarning::new(
                 file,
                 format!("{error}: it is left out"),
             ));
@@ -185,7 +185,7 @@ fn read_json(file: &Path, warnings: &mut Vec<ExtensionWarning>) -> Option<Value>
         Ok(value) => Some(value),
         Err(error) => {
             let line = u64::try_from(error.line()).ok();
-            warnings.push(ExtensionWarning::of(file, format!("{error}: it is left out")).at(line));
+            warnings.push(ExtensionWarning::new(file, format!("{error}: it is left out")).with_line(line));
             None
         }
     }

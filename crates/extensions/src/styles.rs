@@ -89,16 +89,16 @@ fn read(
     let text = match bounded_read::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {
-            warnings.push(ExtensionWarning::of(file, error.to_string()));
+            warnings.push(ExtensionWarning::new(file, error.to_string()));
             return None;
         }
     };
     let parsed = front_matter::parse(&text.text);
-    if let Some(fault) = &parsed.fault {
-        let what = format!("{}: only the text below it is used", fault.what);
-        warnings.push(ExtensionWarning::of(file, what).at(fault.line));
+    if let Some(fault) = &parsed.error {
+        let what = format!("{}: only the text below it is used", fault.message);
+        warnings.push(ExtensionWarning::new(file, what).with_line(fault.line));
     }
-    parsed.warn_of_doubled(file, warnings);
+    parsed.warn_of_duplicate_key(file, warnings);
     let head = &parsed.head;
     let named = || Some(file.file_stem()?.to_string_lossy().into_owned());
     Some(OutputStyle {

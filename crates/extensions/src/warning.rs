@@ -10,21 +10,21 @@ pub struct ExtensionWarning {
     /// The line, from 1.
     pub line: Option<u64>,
     /// The problem and its consequence.
-    pub what: String,
+    pub message: String,
 }
 
 impl ExtensionWarning {
     /// Creates a warning about a file.
-    pub fn of(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+    pub fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self {
             file: Some(file.into()),
             line: None,
-            what: what.into(),
+            message: what.into(),
         }
     }
 
     /// Adds the line.
-    pub(crate) fn at(self, line: Option<u64>) -> Self {
+    pub(crate) fn with_line(self, line: Option<u64>) -> Self {
         Self { line, ..self }
     }
 }
@@ -38,6 +38,6 @@ impl fmt::Display for ExtensionWarning {
             }
             write!(f, ": ")?;
         }
-        f.write_str(&self.what)
+        f.write_str(&self.message)
     }
 }

@@ -13,8 +13,8 @@ use std::{
 };
 
 use haft::{
-    Access, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Card, CardSection,
-    CheckOutcome, Content, Effects, Haft, Profile, ProgressUpdate, Rate, RuleMatch, ServiceNeed,
+    ToolAccess, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Card, CardSection,
+    CheckOutcome, Content, Effects, Haft, ToolProfile, ProgressUpdate, CallRate, RuleMatch, ServiceNeed,
     Services, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use serde_json::{Value, json};
@@ -57,24 +57,24 @@ impl Tool for StickerRequest {
     const NAME: &'static str = "StickerRequest";
 
     /// The properties of the tool that do not depend on the input.
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             title: Some("Stickers".into()),   // the name that the user sees
             aliases: vec!["Stickers".into()], // other names in rules and filters
             family: "shop".into(),
             search_hint: "order swag laptop".into(), // terms for tool search, if deferred
-            access: Access::Anything,                // an order cannot be undone
+            access: ToolAccess::Anything,                // an order cannot be undone
             rules: RuleMatch::NameOnly,              // the offered rule is `StickerRequest`
             paths: &["address_file"], // made absolute, restricted to the working directories
             reserved: &["customer"],
             needs: const { &[ServiceNeed::service::<Shop>()] }, // without a shop the tool is not offered
             result_cap: Some(1_000),
             timeout: Some(Duration::from_secs(10)),
-            rate: Some(Rate {
+            rate: Some(CallRate {
                 calls: 3,
                 per: Duration::from_secs(60),
             }),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -240,9 +240,9 @@ impl Tool for StickerRequest {
 
 /// The user: they see the form and approve small orders.
 #[derive(Default)]
-struct Person(Mutex<Vec<String>>);
+struct StickerBuyer(Mutex<Vec<String>>);
 
-impl Approver for Person {
+impl Approver for StickerBuyer {
     fn ask(&self, asked: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         let form = asked.preview.unwrap_or(asked.card).to_string();
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,7 +261,7 @@ impl Approver for Person {
 /// without an address. Returns what the model reads and the user sees of each.
 pub(crate) async fn run(dir: &Path) -> Result<String, Box<dyn Error>> {
     std::fs::write(dir.join("address.txt"), "1 Main Street\nSpringfield\n")?;
-    let user = Arc::new(Person::default());
+    let user = Arc::new(StickerBuyer::default());
     let shop = Arc::new(Shop {
         designs: vec!["crab".to_owned(), "gopher".to_owned()],
         customer: "Ann".to_owned(),
@@ -270,7 +270,7 @@ pub(crate) async fn run(dir: &Path) -> Result<String, Box<dyn Error>> {
     let mut haft = Haft::builder(dir)
         .tool(StickerRequest::default())
         .service(Arc::clone(&shop))
-        .approver(Arc::<Person>::clone(&user))
+        .approver(Arc::<StickerBuyer>::clone(&user))
         .build()
         .await?;
     let mut text = String::new();

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, path::PathBuf};
 
-use haft::{Access, CallContext, Card, Effects, Haft, Profile, Tool, ToolError, ToolOutput};
+use haft::{ToolAccess, CallContext, Card, Effects, Haft, ToolProfile, Tool, ToolError, ToolOutput};
 use serde_json::json;
 
 /// Counts the words of a file. The model reads this comment.
@@ -19,11 +19,11 @@ impl Tool for WordCount {
     type Input = Input;
     const NAME: &'static str = "WordCount";
 
-    fn profile(&self) -> Profile {
-        Profile {
-            access: Access::Reads, // read-only: never asks, runs concurrently with other readers
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
+            access: ToolAccess::Reads, // read-only: never asks, runs concurrently with other readers
             paths: &["path"],      // made absolute, restricted to the working directories
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

@@ -27,13 +27,13 @@ pub struct AsyncHookOutput {
 /// Outputs of background handlers that were not fetched yet.
 #[derive(Debug, Default)]
 struct AsyncOutputQueue {
-    said: Mutex<VecDeque<AsyncHookOutput>>,
-    came: Notify,
+    outputs: Mutex<VecDeque<AsyncHookOutput>>,
+    output_arrived: Notify,
 }
 
 impl AsyncOutputQueue {
-    fn said(&self) -> MutexGuard<'_, VecDeque<AsyncHookOutput>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn outputs(&self) -> MutexGuard<'_, VecDeque<AsyncHookOutput>> {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -55,8 +55,8 @@ impl AsyncHooks {
         let mut run = Box::pin(async move {
             let output = to_async_output(job.run().await, wakes);
             if delivers && output != AsyncHookOutput::default() {
-                queue.said().push_back(output);
-                queue.came.notify_one();
+                queue.outputs().push_back(output);
+                queue.output_arrived.notify_one();
             }
         });
         let first = poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
@@ -69,18 +69,18 @@ impl AsyncHooks {
 
     /// Takes the outputs since the last call.
     pub(super) fn take_outputs(&self) -> Vec<AsyncHookOutput> {
-        mem::take(&mut *self.queue.said()).into()
+        mem::take(&mut *self.queue.outputs()).into()
     }
 
     /// Returns whether an output is waiting that wakes the model.
     pub(super) fn has_waker(&self) -> bool {
-        self.queue.said().iter().any(|output| output.wakes)
+        self.queue.outputs().iter().any(|output| output.wakes)
     }
 
     /// Waits for an output that wakes the model.
     pub(super) async fn wait_for_wake(&self) {
         while !self.has_waker() {
-            self.queue.came.notified().await;
+            self.queue.output_arrived.notified().await;
         }
     }
 
@@ -96,10 +96,10 @@ impl AsyncHooks {
 }
 
 fn to_async_output(result: HookJobResult, wakes: bool) -> AsyncHookOutput {
-    if let Some(failure) = &result.said.failure {
+    if let Some(failure) = &result.output.failure {
         tracing::debug!(failure, "a background hook failed");
     }
-    let objection = result.ended.filter(|ended| wakes && ended.code == Some(2));
+    let objection = result.exit.filter(|ended| wakes && ended.code == Some(2));
     if let Some(ended) = objection {
         let texts = [ended.stderr.trim(), ended.stdout.trim()];
         let reason = texts.into_iter().find(|text| !text.is_empty());
@@ -109,13 +109,13 @@ fn to_async_output(result: HookJobResult, wakes: bool) -> AsyncHookOutput {
         cut(&mut reason);
         return AsyncHookOutput {
             context: Some(reason),
-            message: result.said.message,
+            message: result.output.message,
             wakes: true,
         };
     }
     AsyncHookOutput {
-        context: result.said.context,
-        message: result.said.message,
+        context: result.output.context,
+        message: result.output.message,
         wakes: false,
     }
 }

@@ -17,7 +17,7 @@ pub struct HookCondition {
 pub type CheckCondition = dyn Fn(&HookCondition) -> Result<(), String>;
 
 /// Returns whether a condition holds for the call that an event is about.
-pub type JudgeCondition<'a> = dyn Fn(&HookCondition) -> bool + Sync + 'a;
+pub type ConditionEvaluator<'a> = dyn Fn(&HookCondition) -> bool + Sync + 'a;
 
 impl HookCondition {
     pub(super) fn new(

@@ -173,7 +173,7 @@ impl HookHandler {
 
     /// Marks the handler as part of a plugin.
     #[must_use]
-    pub fn of_plugin(mut self, plugin: &Arc<HookPlugin>) -> Self {
+    pub fn with_plugin(mut self, plugin: &Arc<HookPlugin>) -> Self {
         self.origin = HookOrigin::Plugin(Arc::clone(plugin));
         if let HookAction::Shell(text) = &self.action
             && text.contains("${user_config.")
@@ -188,7 +188,7 @@ impl HookHandler {
 
     /// Marks the handler as part of a skill or an agent kind. Only there `once` has an effect.
     #[must_use]
-    pub fn of_skill(mut self, name: &str) -> Self {
+    pub fn with_skill(mut self, name: &str) -> Self {
         self.origin = HookOrigin::Skill(name.to_owned());
         self.once = self.written["once"] == true;
         self
@@ -244,7 +244,7 @@ pub fn read(
     let mut complain = |what: String| {
         problems.push(SettingsProblem {
             place: place.clone(),
-            what,
+            text: what,
         });
     };
     let Some(events) = value.as_object() else {

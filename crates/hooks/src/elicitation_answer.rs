@@ -38,7 +38,7 @@ impl HookFormAction {
 impl HookFormAnswer {
     /// Combines the answers of all handlers: an objection declines, otherwise the strictest answer
     /// is used; of equally strict ones the last. `None` if no handler answers.
-    pub fn of(heard: &[HandlerOutput]) -> Option<Self> {
+    pub fn from_outputs(heard: &[HandlerOutput]) -> Option<Self> {
         if heard.iter().any(|heard| heard.output.block.is_some()) {
             return Some(Self {
                 action: HookFormAction::Decline,
@@ -99,9 +99,9 @@ mod tests {
         let yes = |name: &str| heard(0, &answer("accept", &json!({"name": name})));
         let silent = || heard(0, &json!({}));
         let action =
-            |all: &[HandlerOutput]| HookFormAnswer::of(all).map(|answer| answer.action.as_str());
-        assert_eq!(HookFormAnswer::of(&[silent()]), None);
-        let both = HookFormAnswer::of(&[yes("a"), silent(), yes("b")]).unwrap();
+            |all: &[HandlerOutput]| HookFormAnswer::from_outputs(all).map(|answer| answer.action.as_str());
+        assert_eq!(HookFormAnswer::from_outputs(&[silent()]), None);
+        let both = HookFormAnswer::from_outputs(&[yes("a"), silent(), yes("b")]).unwrap();
         assert_eq!(both.content.unwrap()["name"], "b");
         let no = heard(0, &answer("decline", &Value::Null));
         let neither = heard(0, &answer("cancel", &Value::Null));
@@ -126,7 +126,7 @@ mod tests {
         ] {
             let heard = heard(0, &wrong);
             assert!(heard.output.failure.is_some(), "{wrong}");
-            assert_eq!(HookFormAnswer::of(&[heard]), None);
+            assert_eq!(HookFormAnswer::from_outputs(&[heard]), None);
         }
     }
 }

@@ -93,7 +93,7 @@ impl FileWatch {
         }
         let new: BTreeSet<PathBuf> = paths.difference(&self.paths).cloned().collect();
         self.paths = paths;
-        let mut seen = self.look();
+        let mut seen = self.scan_paths();
         for (path, was) in std::mem::take(&mut self.seen) {
             let is_new = new.iter().any(|one| path.starts_with(one));
             let stays = self.paths.iter().any(|one| path.starts_with(one));
@@ -105,7 +105,7 @@ impl FileWatch {
     }
 
     /// Returns the present state of all watched paths.
-    fn look(&self) -> BTreeMap<PathBuf, PathState> {
+    fn scan_paths(&self) -> BTreeMap<PathBuf, PathState> {
         let mut found = BTreeMap::new();
         for path in &self.paths {
             let Some(state) = state(path) else {
@@ -187,7 +187,7 @@ impl FileWatch {
         // Armed first, so that later changes are reported. The set of directories may have changed,
         // too.
         self.arm();
-        let now = self.look();
+        let now = self.scan_paths();
         let mut changes = Vec::new();
         let mut tell = |path: &Path, event| {
             changes.push(WatchedChange {

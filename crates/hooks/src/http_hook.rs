@@ -82,8 +82,8 @@ fn check(limits: &HttpHookLimits, url: &str) -> Result<bool, String> {
     })?;
     match &limits.urls {
         None => Ok(false),
-        Some(patterns) if patterns.iter().any(|pattern| address.fits(pattern)) => {
-            let mut matching = patterns.iter().filter(|pattern| address.fits(pattern));
+        Some(patterns) if patterns.iter().any(|pattern| address.matches(pattern)) => {
+            let mut matching = patterns.iter().filter(|pattern| address.matches(pattern));
             Ok(matching.any(|pattern| {
                 // A pattern with a star in the host does not name a host.
                 UrlParts::split(pattern).is_some_and(|parts| !parts.host_name().contains('*'))
@@ -130,7 +130,7 @@ impl<'a> UrlParts<'a> {
         Some(Self { scheme, host, rest })
     }
 
-    fn fits(&self, pattern: &str) -> bool {
+    fn matches(&self, pattern: &str) -> bool {
         if pattern == "*" {
             return true;
         }
@@ -222,7 +222,7 @@ mod tests {
         ];
         for (pattern, url, expected) in cases {
             assert_eq!(
-                UrlParts::read(url).unwrap().fits(pattern),
+                UrlParts::read(url).unwrap().matches(pattern),
                 expected,
                 "{pattern} {url}"
             );
@@ -301,7 +301,7 @@ mod tests {
             let _ = filled(&text, |name| name.to_owned());
             let _ = glob(&pattern, &text);
             if let Some(address) = UrlParts::read(&text) {
-                address.fits(&pattern);
+                address.matches(&pattern);
             }
         }
 

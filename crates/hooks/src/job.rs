@@ -22,7 +22,7 @@ use super::{
     model_hook::HookModelProvider,
     output::{HookExit, HookOutput},
     process_hook::{self, ProcessContext, RunError},
-    reaper::Reaper,
+    reaper::ProcessReaper,
     server_tool::McpToolCaller,
 };
 
@@ -47,13 +47,13 @@ pub(super) struct HookResources {
     pub(super) hosts: Option<Arc<dyn HostResolver>>,
     pub(super) model: Option<Arc<dyn HookModelProvider>>,
     pub(super) servers: Option<Arc<dyn McpToolCaller>>,
-    pub(super) ear: Option<Arc<dyn HookEventSink>>,
+    pub(super) event_sink: Option<Arc<dyn HookEventSink>>,
     /// The store for long texts.
     pub(super) results: Option<Arc<dyn LongTextStore>>,
     /// The file for environment variables of later commands.
     pub(super) env_file: Option<PathBuf>,
     /// Kills handlers if our process dies.
-    pub(super) reaper: Arc<Reaper>,
+    pub(super) reaper: Arc<ProcessReaper>,
 }
 
 impl fmt::Debug for HookResources {
@@ -137,16 +137,16 @@ pub(super) struct HookJob {
     /// The event and the matched value.
     pub(super) name: String,
     pub(super) cwd: PathBuf,
-    pub(super) limit: Duration,
+    pub(super) timeout: Duration,
     pub(super) effort: Option<String>,
-    pub(super) means: HookResources,
+    pub(super) resources: HookResources,
 }
 
 /// The result of a run.
 pub(super) struct HookJobResult {
-    pub(super) said: HookOutput,
+    pub(super) output: HookOutput,
     /// The exit of a program, if the handler is one.
-    pub(super) ended: Option<HookExit>,
+    pub(super) exit: Option<HookExit>,
 }
 
 /// The raw answer of a handler.
@@ -161,7 +161,7 @@ impl HookJob {
         let handler = &self.handler;
         // The connected program knows what it runs itself.
         let is_callback = matches!(handler.action, HookAction::Callback(_));
-        let ear = self.means.ear.clone().filter(|_| !is_callback);
+        let ear = self.resources.event_sink.clone().filter(|_| !is_callback);
         let status = handler.status.as_deref();
         let teller = HookReporter::start(ear, handler.event, &self.name, status);
         let answer = self.answer(&teller).await;
@@ -213,11 +213,11 @@ impl HookJob {
             said.block = Some(format!("the guard hook {label} did not answer: {why}"));
         }
         let mut said = said.restrict_to_event(handler.event);
-        self.means.shorten(&mut said);
+        self.resources.shorten(&mut said);
         tracing::debug!(event = handler.event.name(), ?said, "hook");
         HookJobResult {
-            said,
-            ended: match answer {
+            output: said,
+            exit: match answer {
                 Ok(HandlerAnswer::Ended(ended)) => Some(ended),
                 _ => None,
             },
@@ -225,12 +225,12 @@ impl HookJob {
     }
 
     async fn answer(&self, teller: &HookReporter) -> Result<HandlerAnswer, RunError> {
-        let means = &self.means;
+        let means = &self.resources;
         let unavailable = |what: &str| RunError::Unavailable(what.to_owned());
         let in_time = |late| move |_| RunError::TimedOut(late);
         match &self.handler.action {
             HookAction::Callback(callback) => {
-                let ended = ask(callback, &self.input, self.limit).await?;
+                let ended = ask(callback, &self.input, self.timeout).await?;
                 Ok(HandlerAnswer::Ended(ended))
             }
             HookAction::Http(post) => {
@@ -238,8 +238,8 @@ impl HookJob {
                 let client = client.ok_or_else(|| unavailable("nothing here can send HTTP"))?;
                 let way = (client, means.hosts.as_deref());
                 let sent = http_hook::post(post, &self.input, way, &means.limits, &means.env);
-                let sent = timeout(self.limit, sent).await;
-                Ok(HandlerAnswer::Ended(sent.map_err(in_time(self.limit))??))
+                let sent = timeout(self.timeout, sent).await;
+                Ok(HandlerAnswer::Ended(sent.map_err(in_time(self.timeout))??))
             }
             HookAction::Server(tool) => {
                 let servers = means.servers.as_deref();
@@ -247,9 +247,9 @@ impl HookJob {
                     servers.ok_or_else(|| unavailable("no MCP servers are available here"))?;
                 let event = serde_json::from_str(&self.input).unwrap_or_default();
                 let calling = servers.call(&tool.server, &tool.tool, tool.input_at(&event));
-                let called = timeout(self.limit, calling).await;
+                let called = timeout(self.timeout, calling).await;
                 let text = called
-                    .map_err(in_time(self.limit))?
+                    .map_err(in_time(self.timeout))?
                     .map_err(RunError::Unavailable)?;
                 Ok(HandlerAnswer::Ended(HookExit {
                     code: Some(0),
@@ -261,11 +261,11 @@ impl HookJob {
                 let model = means.model.as_deref();
                 let model = model.ok_or_else(|| unavailable("no model is available here"))?;
                 let question = asked.question(&self.input, self.cwd.clone());
-                let answer = timeout(self.limit, model.ask(question)).await;
+                let answer = timeout(self.timeout, model.ask(question)).await;
                 let text = answer
-                    .map_err(in_time(self.limit))?
+                    .map_err(in_time(self.timeout))?
                     .map_err(RunError::Unavailable)?;
-                let said = HookOutput::of_model(self.handler.event, &text, asked);
+                let said = HookOutput::parse_model_answer(self.handler.event, &text, asked);
                 let said = Box::new(said.map_err(RunError::Unavailable)?);
                 Ok(HandlerAnswer::Model { text, said })
             }
@@ -280,7 +280,7 @@ impl HookJob {
                     reaper: &means.reaper,
                 };
                 let ran =
-                    process_hook::run(&self.handler, &self.input, self.limit, surroundings, teller);
+                    process_hook::run(&self.handler, &self.input, self.timeout, surroundings, teller);
                 Ok(HandlerAnswer::Ended(ran.await?))
             }
         }

@@ -59,7 +59,7 @@ use tokio::{
 
 pub use async_hooks::AsyncHookOutput;
 use async_hooks::AsyncHooks;
-pub use condition::{CheckCondition, HookCondition, JudgeCondition};
+pub use condition::{CheckCondition, HookCondition, ConditionEvaluator};
 pub use config::{
     Callback, HookAction, HookHandler, HookOrigin, HookPlugin, HttpHandlerConfig,
     ModelHandlerConfig, read,
@@ -90,7 +90,7 @@ const BETWEEN_CHANGES: Duration = Duration::from_millis(400);
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
     handlers: Vec<Arc<HookHandler>>,
-    means: HookResources,
+    resources: HookResources,
     live: Arc<LiveHooks>,
 }
 
@@ -110,10 +110,10 @@ struct HookState {
     /// Handlers that were added during the session.
     added: Vec<Arc<HookHandler>>,
     /// The handlers of plugins, if they were replaced since the start.
-    of_plugins: Option<Vec<Arc<HookHandler>>>,
+    plugin_handlers: Option<Vec<Arc<HookHandler>>>,
     /// Keys of `once` handlers that have run.
-    spent: HashSet<String>,
-    situation: PromptContext,
+    finished_once: HashSet<String>,
+    prompt_context: PromptContext,
     /// Paths that handlers asked to watch, in addition to those in matchers.
     watched: Vec<PathBuf>,
 }
@@ -138,7 +138,7 @@ pub struct HookInvocation<'a> {
     pub fields: Map<String, Value>,
     /// Evaluates the `if` of handlers for the call of the event; `None` if the event is not about a
     /// call.
-    pub call: Option<&'a JudgeCondition<'a>>,
+    pub call: Option<&'a ConditionEvaluator<'a>>,
     /// The working directory of the session.
     pub cwd: &'a Path,
 }
@@ -181,7 +181,7 @@ impl Hooks {
     pub fn new(handlers: Vec<HookHandler>, project: &Path) -> Self {
         Self {
             handlers: handlers.into_iter().map(Arc::new).collect(),
-            means: HookResources {
+            resources: HookResources {
                 project: project.to_path_buf(),
                 ..HookResources::default()
             },
@@ -192,7 +192,7 @@ impl Hooks {
     /// Sets environment variables for handlers; an empty value removes an inherited variable.
     #[must_use]
     pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
-        self.means.env = Arc::new(env);
+        self.resources.env = Arc::new(env);
         self
     }
 
@@ -206,44 +206,44 @@ impl Hooks {
     /// Sets the HTTP client and the limits from the settings.
     #[must_use]
     pub fn with_http(mut self, client: Arc<dyn HttpClient>, limits: HttpHookLimits) -> Self {
-        self.means.http = Some(client);
-        self.means.limits = Arc::new(limits);
+        self.resources.http = Some(client);
+        self.resources.limits = Arc::new(limits);
         self
     }
 
     /// Sets a resolver for hosts; requests go only to the addresses that it returns.
     #[must_use]
     pub fn with_hosts(mut self, hosts: Arc<dyn HostResolver>) -> Self {
-        self.means.hosts = Some(hosts);
+        self.resources.hosts = Some(hosts);
         self
     }
 
     /// Sets the provider for model handlers.
     #[must_use]
     pub fn with_model(mut self, model: Arc<dyn HookModelProvider>) -> Self {
-        self.means.model = Some(model);
+        self.resources.model = Some(model);
         self
     }
 
     /// Sets the caller for tools of MCP servers.
     #[must_use]
     pub fn with_servers(mut self, servers: Arc<dyn McpToolCaller>) -> Self {
-        self.means.servers = Some(servers);
+        self.resources.servers = Some(servers);
         self
     }
 
     /// Sets the observer of running handlers.
     #[must_use]
     pub fn with_event_sink(mut self, sink: Arc<dyn HookEventSink>) -> Self {
-        self.means.ear = Some(sink);
+        self.resources.event_sink = Some(sink);
         self
     }
 
     /// Sets the store for long texts, and the file for environment variables of later commands.
     #[must_use]
     pub fn with_text_store(mut self, results: Arc<dyn LongTextStore>, env_file: PathBuf) -> Self {
-        self.means.results = Some(results);
-        self.means.env_file = Some(env_file);
+        self.resources.results = Some(results);
+        self.resources.env_file = Some(env_file);
         self
     }
 
@@ -257,17 +257,17 @@ impl Hooks {
     /// Replaces the handlers of plugins.
     pub fn set_plugin_handlers(&self, handlers: Vec<HookHandler>) {
         let handlers = handlers.into_iter().map(Arc::new).collect();
-        self.state().of_plugins = Some(handlers);
+        self.state().plugin_handlers = Some(handlers);
     }
 
     /// Returns all handlers in effect, in the order of their configuration.
     fn current(&self) -> Vec<Arc<HookHandler>> {
         let state = self.state();
         let is_past = |handler: &&Arc<HookHandler>| {
-            state.of_plugins.is_some() && matches!(handler.origin, HookOrigin::Plugin(_))
+            state.plugin_handlers.is_some() && matches!(handler.origin, HookOrigin::Plugin(_))
         };
         let first = self.handlers.iter().filter(|handler| !is_past(handler));
-        let of_plugins = state.of_plugins.iter().flatten();
+        let of_plugins = state.plugin_handlers.iter().flatten();
         first
             .chain(of_plugins)
             .chain(&state.added)
@@ -276,20 +276,20 @@ impl Hooks {
     }
 
     /// Changes the facts about the session that handlers receive.
-    pub fn set_situation(&self, change: impl FnOnce(&mut PromptContext)) {
-        change(&mut self.state().situation);
+    pub fn set_prompt_context(&self, change: impl FnOnce(&mut PromptContext)) {
+        change(&mut self.state().prompt_context);
     }
 
     /// Returns the facts about the session that handlers receive.
-    pub fn situation(&self) -> PromptContext {
-        self.state().situation.clone()
+    pub fn prompt_context(&self) -> PromptContext {
+        self.state().prompt_context.clone()
     }
 
     /// Returns the file with variables for later commands, if any handler may have written to it.
     pub fn env_file(&self) -> Option<&Path> {
         let sets = |handler: &Arc<HookHandler>| handler.event.sets_variables();
         let any = self.handlers.iter().any(sets) || self.current().iter().any(sets);
-        self.means.env_file.as_deref().filter(|_| any)
+        self.resources.env_file.as_deref().filter(|_| any)
     }
 
     /// Returns whether no handler exists for this event, so that its fields need not be gathered.
@@ -342,7 +342,7 @@ impl Hooks {
         }
         let runs = awaited.into_iter().map(|job| async move {
             let (label, owner) = (job.handler.label(), job.handler.owner());
-            let output = job.run().await.said;
+            let output = job.run().await.output;
             HandlerOutput {
                 label,
                 owner,
@@ -351,13 +351,13 @@ impl Hooks {
         });
         let outputs = join_all(runs).await;
         for handler in &outputs {
-            self.take_wishes(&handler.output);
+            self.apply_requests(&handler.output);
         }
         outputs
     }
 
     /// Applies the parts of an output that change the session's hooks.
-    fn take_wishes(&self, output: &HookOutput) {
+    fn apply_requests(&self, output: &HookOutput) {
         if let Some(paths) = &output.watch_paths {
             self.state().watched.clone_from(paths);
             self.live.watch_changed.notify_one();
@@ -444,7 +444,7 @@ impl Hooks {
         if matching.is_empty() {
             return Vec::new();
         }
-        let context = self.state().situation.clone();
+        let context = self.state().prompt_context.clone();
         let input: Arc<str> = message(invocation, common, &context).into();
         let event = invocation.event.name();
         let name = match invocation.names.first() {
@@ -455,9 +455,9 @@ impl Hooks {
             input: Arc::clone(&input),
             name: name.clone(),
             cwd: invocation.cwd.to_path_buf(),
-            limit: self.limit(&handler),
+            timeout: self.limit(&handler),
             effort: context.effort.clone(),
-            means: self.means.clone(),
+            resources: self.resources.clone(),
             handler,
         });
         jobs.collect()
@@ -470,7 +470,7 @@ impl Hooks {
         let matching = current
             .iter()
             .filter(|handler| handler.event == invocation.event)
-            .filter(|handler| handler.matcher.fits(invocation.names))
+            .filter(|handler| handler.matcher.matches(invocation.names))
             .filter(|handler| match (&handler.condition, invocation.call) {
                 (None, _) => true,
                 (Some(condition), Some(holds)) => holds(condition),
@@ -479,7 +479,7 @@ impl Hooks {
             .filter(|handler| seen.insert(handler.key()));
         let mut matching: Vec<Arc<HookHandler>> = matching.cloned().collect();
         let mut state = self.state();
-        matching.retain(|handler| !handler.once || state.spent.insert(handler.key()));
+        matching.retain(|handler| !handler.once || state.finished_once.insert(handler.key()));
         matching
     }
 
@@ -489,14 +489,14 @@ impl Hooks {
             return handler.timeout;
         }
         let by_variable = self
-            .means
+            .resources
             .variable("CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS")
             .and_then(|value| value.trim().parse().ok());
-        let all = by_variable.map_or_else(|| self.raised_end(), Duration::from_millis);
+        let all = by_variable.map_or_else(|| self.session_end_timeout(), Duration::from_millis);
         handler.timeout.min(all)
     }
 
-    fn raised_end(&self) -> Duration {
+    fn session_end_timeout(&self) -> Duration {
         let raises = |handler: &&Arc<HookHandler>| {
             handler.event == HookEventKind::SESSION_END
                 && handler.has_own_timeout
@@ -517,7 +517,7 @@ impl Hooks {
 
 impl HookCommonFields {
     /// Creates the common fields of a session whose state is in this folder.
-    pub fn of(session: SessionId, folder: &Path) -> Self {
+    pub fn for_session(session: SessionId, folder: &Path) -> Self {
         Self {
             session_id: session.to_string(),
             transcript_path: folder.with_extension("jsonl"),

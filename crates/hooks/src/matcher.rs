@@ -56,7 +56,7 @@ impl HookMatcher {
     }
 
     /// Returns whether it matches any of these names of one thing.
-    pub fn fits(&self, names: &[&str]) -> bool {
+    pub fn matches(&self, names: &[&str]) -> bool {
         match self {
             Self::All => true,
             Self::Nothing => false,
@@ -93,7 +93,7 @@ mod tests {
         ];
         for (pattern, value, expected) in cases {
             let (matcher, _) = HookMatcher::new(HookEventKind::PRE_TOOL_USE, pattern);
-            assert_eq!(matcher.fits(&[value]), expected, "{pattern} {value}");
+            assert_eq!(matcher.matches(&[value]), expected, "{pattern} {value}");
         }
         assert!(
             HookMatcher::new(HookEventKind::PRE_TOOL_USE, "[")

@@ -91,7 +91,7 @@ impl HookOutput {
             .then(|| serde_json::from_str::<Value>(stdout).ok())
             .flatten()
             .filter(Value::is_object);
-        let read = json.as_ref().map(|value| Self::of_json(event, value));
+        let read = json.as_ref().map(|value| Self::parse_json(event, value));
         let first_line = || {
             let line = ended.stderr.trim().lines().next().unwrap_or_default();
             match (line, ended.code) {
@@ -101,7 +101,7 @@ impl HookOutput {
             }
         };
         if event == HookEventKind::WORKTREE_CREATE {
-            return Self::of_worktree(ended, read, first_line());
+            return Self::parse_worktree(ended, read, first_line());
         }
         match (ended.code, read) {
             // Exit code 2 blocks, regardless of the output.
@@ -134,7 +134,7 @@ impl HookOutput {
 
     /// Parses the output of WorktreeCreate: the path of the worktree. An output without a path
     /// blocks the event.
-    fn of_worktree(ended: &HookExit, read: Option<Result<Self, String>>, why: String) -> Self {
+    fn parse_worktree(ended: &HookExit, read: Option<Result<Self, String>>, why: String) -> Self {
         let no = |why: String| Self {
             block: Some(why),
             ..Self::default()
@@ -160,7 +160,7 @@ impl HookOutput {
     }
 
     /// Parses the answer of a model handler.
-    pub(super) fn of_model(
+    pub(super) fn parse_model_answer(
         event: HookEventKind,
         answer: &str,
         asked: &ModelHandlerConfig,
@@ -239,7 +239,7 @@ impl HookOutput {
         .flatten()
     }
 
-    fn of_json(event: HookEventKind, value: &Value) -> Result<Self, String> {
+    fn parse_json(event: HookEventKind, value: &Value) -> Result<Self, String> {
         // The output of a background handler comes later and has no effect here.
         if value.get("async") == Some(&Value::Bool(true)) {
             return Ok(Self::default());
@@ -288,9 +288,9 @@ impl HookOutput {
         said.context = text(specific, "additionalContext")?;
         said.title = text(specific, "sessionTitle")?;
         if event == HookEventKind::PRE_TOOL_USE {
-            said.of_pre_tool_use(specific)?;
+            said.apply_pre_tool_use(specific)?;
         } else if event == HookEventKind::PERMISSION_REQUEST {
-            said.of_permission_request(specific)?;
+            said.apply_permission_request(specific)?;
         } else if event == HookEventKind::SESSION_START {
             said.first_words = text(specific, "initialUserMessage")?;
             said.reload_skills = specific.get("reloadSkills") == Some(&Value::Bool(true));
@@ -319,7 +319,7 @@ impl HookOutput {
         Ok(said)
     }
 
-    fn of_pre_tool_use(&mut self, specific: &Value) -> Result<(), String> {
+    fn apply_pre_tool_use(&mut self, specific: &Value) -> Result<(), String> {
         let decision = specific.get("permissionDecision");
         self.decision = match decision {
             None | Some(Value::Null) => self.decision,
@@ -346,7 +346,7 @@ impl HookOutput {
         Ok(())
     }
 
-    fn of_permission_request(&mut self, specific: &Value) -> Result<(), String> {
+    fn apply_permission_request(&mut self, specific: &Value) -> Result<(), String> {
         let Some(decision) = specific.get("decision").filter(|value| !value.is_null()) else {
             return Ok(());
         };
@@ -435,7 +435,7 @@ mod tests {
         ];
         for (name, goes_on, expected) in cases {
             let event = HookEventKind::from_name(name).unwrap();
-            let said = HookOutput::of_model(event, no, &asked(goes_on))
+            let said = HookOutput::parse_model_answer(event, no, &asked(goes_on))
                 .unwrap()
                 .restrict_to_event(event);
             let denied = said.decision == Some(HookDecision::Deny);
@@ -448,15 +448,15 @@ mod tests {
     fn a_models_yes_and_its_impossible_hold_nothing_up() {
         let stop = HookEventKind::STOP;
         let yes =
-            HookOutput::of_model(stop, "```json\n{\"ok\": true}\n```", &asked(false)).unwrap();
+            HookOutput::parse_model_answer(stop, "```json\n{\"ok\": true}\n```", &asked(false)).unwrap();
         assert_eq!(yes, HookOutput::default());
         let never = r#"{"ok": false, "reason": "no such file", "impossible": true}"#;
-        let said = HookOutput::of_model(stop, never, &asked(false)).unwrap();
+        let said = HookOutput::parse_model_answer(stop, never, &asked(false)).unwrap();
         assert_eq!(said.block, None);
         assert_eq!(said.message.as_deref(), Some("no such file"));
         for unclear in ["yes", "{}", r#"{"ok": "true"}"#, "} {"] {
             assert!(
-                HookOutput::of_model(stop, unclear, &asked(false)).is_err(),
+                HookOutput::parse_model_answer(stop, unclear, &asked(false)).is_err(),
                 "{unclear}"
             );
         }

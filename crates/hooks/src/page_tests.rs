@@ -65,11 +65,11 @@ fn what_matchers_tell_apart() {
         ("StopFailure", "rate_limit, overloaded", "overloaded", false),
     ] {
         let (found, _) = HookMatcher::new(HookEventKind::from_name(event).unwrap(), matcher);
-        assert_eq!(found.fits(&[value]), fits, "{event} {matcher} {value}");
+        assert_eq!(found.matches(&[value]), fits, "{event} {matcher} {value}");
     }
     // §0.1 of tools.md: a name that a tool has beside its own counts.
     let (task, _) = HookMatcher::new(HookEventKind::PRE_TOOL_USE, "Task");
-    assert!(task.fits(&["Agent", "Task"]));
+    assert!(task.matches(&["Agent", "Task"]));
 }
 
 /// §3: who receives `permission_mode`.

@@ -21,7 +21,7 @@ use super::{
     config::{HookAction, HookHandler, HookOrigin},
     hook_events::{HookReporter, HookStage},
     output::HookExit,
-    reaper::{self, ReapedGroup, Reaper},
+    reaper::{self, ReapedGroup, ProcessReaper},
 };
 
 /// The time between SIGTERM and SIGKILL for a handler that timed out.
@@ -72,7 +72,7 @@ pub(super) struct ProcessContext<'a> {
     /// The effort level of the model.
     pub(super) effort: Option<&'a str>,
     /// Kills the program if our process dies.
-    pub(super) reaper: &'a Arc<Reaper>,
+    pub(super) reaper: &'a Arc<ProcessReaper>,
 }
 
 /// Runs a program, with the input as one line on its stdin.
@@ -125,7 +125,7 @@ pub(super) async fn run(
     let mut child = command
         .spawn()
         .map_err(|error| RunError::NotStarted(error.to_string()))?;
-    let group = ProcessGroup::of(&child, surroundings.reaper);
+    let group = ProcessGroup::for_child(&child, surroundings.reaper);
     let ended = timeout(limit, exchange(&mut child, input, teller)).await;
     match ended {
         Ok(Ok(ended)) => {
@@ -295,7 +295,7 @@ struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    fn of(child: &Child, reaper: &Arc<Reaper>) -> Self {
+    fn for_child(child: &Child, reaper: &Arc<ProcessReaper>) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.and_then(Pid::from_raw);
         Self {

@@ -47,7 +47,7 @@ for one in $list; do kill -KILL "-$one"; done
 
 /// Kills the handlers of a session whose process has died. It is started with the first handler.
 #[derive(Debug, Default)]
-pub(super) struct Reaper(Mutex<ReaperState>);
+pub(super) struct ProcessReaper(Mutex<ReaperState>);
 
 #[derive(Debug, Default)]
 enum ReaperState {
@@ -62,7 +62,7 @@ enum ReaperState {
 /// A process group that is on the list until this value is dropped.
 #[derive(Debug)]
 pub(super) struct ReapedGroup {
-    reaper: Arc<Reaper>,
+    reaper: Arc<ProcessReaper>,
     group: Pid,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn gate() -> &'static [&'static str] {
     }
 }
 
-impl Reaper {
+impl ProcessReaper {
     /// Adds a group to the list.
     pub(super) fn register(self: &Arc<Self>, group: Pid) -> ReapedGroup {
         self.send_line('+', group);

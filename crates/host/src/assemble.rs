@@ -10,7 +10,7 @@ use haft_contract::{
 use haft_engine::{
     CallListener, ToolFilters,
     hooks::{HookEventSink, HookHandler, HookModelProvider},
-    pool::{Deferral, ToolSelection},
+    pool::{DeferralMode, ToolSelection},
     settings::{LocalRules, SettingsFiles, SettingsWatch},
 };
 use haft_mcp::client::Servers;
@@ -44,17 +44,17 @@ pub(crate) struct AgentAdditions {
     /// The size of its context window in tokens.
     pub(crate) window: Option<u64>,
     /// The model that hooks may ask.
-    pub(crate) judge: Option<Arc<dyn HookModelProvider>>,
+    pub(crate) hook_model: Option<Arc<dyn HookModelProvider>>,
     /// The servers whose tools hooks may call.
     pub(crate) servers: Option<Arc<Servers>>,
     /// The receiver of hook events.
-    pub(crate) ear: Option<Arc<dyn HookEventSink>>,
+    pub(crate) hook_events: Option<Arc<dyn HookEventSink>>,
     /// Hooks may defer calls.
     pub(crate) defers: bool,
     /// The embedder's tools.
-    pub(crate) own: Vec<Arc<dyn DynTool>>,
+    pub(crate) embedder_tools: Vec<Arc<dyn DynTool>>,
     /// Tools of MCP servers.
-    pub(crate) external: Vec<Arc<dyn DynTool>>,
+    pub(crate) server_tools: Vec<Arc<dyn DynTool>>,
     /// The tool for an answer with an output schema.
     pub(crate) answer: Option<AnswerTool>,
     /// The receiver of progress updates.
@@ -97,16 +97,16 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
     crate::language_servers::take_plugins(config, &mut permitted);
     let events = Arc::new(EventEmitter::new(parts.events));
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
-    let approver = questions::approver(&parts.asked, &questions, permitted.patience);
+    let approver = questions::approver(&parts.question_target, &questions, permitted.patience);
     let telemetry = parts.telemetry.as_ref();
-    let telemetry = telemetry.and_then(|all| all.of(&config.environment, &events));
+    let telemetry = telemetry.and_then(|all| all.for_session(&config.environment, &events));
     if let Some(telemetry) = &telemetry {
-        events.recorded_by(Arc::clone(telemetry));
+        events.set_telemetry(Arc::clone(telemetry));
     }
     let additions = AgentAdditions {
-        own: parts.tools,
+        embedder_tools: parts.tools,
         progress: parts.progress,
-        ear: telemetry.as_ref().map(|_| Arc::clone(&events) as _),
+        hook_events: telemetry.as_ref().map(|_| Arc::clone(&events) as _),
         listener: telemetry.as_ref().map(|one| one.listener()),
         ..AgentAdditions::default()
     };
@@ -131,7 +131,7 @@ pub(crate) async fn open_served_tools(
     let book = extensions.skill_service(SessionId::new(), None);
     // The session has no model whose use of skills could be counted.
     let book = book.map(|book| SkillService {
-        counts: false,
+        records_reads: false,
         ..book
     });
     Ok((open_tools(config, parts).await?, book))
@@ -159,15 +159,15 @@ pub async fn open_agent_tools(
     let id = SessionId::new();
     let additions = AgentAdditions {
         id: Some(id),
-        own: parts.tools,
+        embedder_tools: parts.tools,
         subagents: Some(subagents.service()),
         schedules: schedules.map(|schedules| schedules.service()),
         skills: extensions.skill_service(id, None).map(Arc::new),
-        notifier: Some(EventNotifier::of(&permitted.settings.merged(), &events)),
+        notifier: Some(EventNotifier::from_settings(&permitted.settings.merged(), &events)),
         ..AgentAdditions::default()
     };
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
-    let approver = questions::approver(&parts.asked, &questions, permitted.patience);
+    let approver = questions::approver(&parts.question_target, &questions, permitted.patience);
     Ok(build(config, permitted, approver, &events, additions).await?)
 }
 
@@ -250,13 +250,13 @@ async fn build_tools(
         let hosts = haft_tools::HookAddresses(haft_tools::sandbox::SystemResolver);
         hooks = hooks.with_hosts(Arc::new(hosts));
     }
-    if let Some(judge) = additions.judge {
+    if let Some(judge) = additions.hook_model {
         hooks = hooks.with_model(judge);
     }
     if let Some(servers) = additions.servers {
         hooks = hooks.with_servers(Arc::new(HookServers(servers)));
     }
-    if let Some(ear) = additions.ear {
+    if let Some(ear) = additions.hook_events {
         hooks = hooks.with_event_sink(ear);
     }
     let mut offered = filters(config, additions.window)?;
@@ -322,13 +322,13 @@ async fn build_tools(
         }
         builder = builder.service(Arc::new(permitted.search_index));
     }
-    for tool in additions.own {
+    for tool in additions.embedder_tools {
         builder = builder.dyn_tool(tool);
     }
     if let Some(AnswerTool { tool, answer }) = additions.answer {
         builder = builder.dyn_tool(tool).service(answer);
     }
-    for tool in additions.external {
+    for tool in additions.server_tools {
         builder = builder.external_tool(tool);
     }
     if let Some(id) = additions.id {
@@ -425,15 +425,15 @@ fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<ToolFi
     };
     let said = config.environment.variable("ENABLE_TOOL_SEARCH");
     let deferral = match said.as_deref() {
-        _ if config.for_programs => Deferral::Off,
-        None | Some("" | "true" | "1") => Deferral::On,
-        Some("false" | "0") => Deferral::Off,
-        Some("auto") => Deferral::At(share(USUAL_SHARE)),
+        _ if config.for_programs => DeferralMode::Off,
+        None | Some("" | "true" | "1") => DeferralMode::On,
+        Some("false" | "0") => DeferralMode::Off,
+        Some("auto") => DeferralMode::At(share(USUAL_SHARE)),
         Some(other) => {
             let percent = other.strip_prefix("auto:");
             let percent = percent.and_then(|percent| percent.parse().ok());
             let percent = percent.filter(|percent| *percent <= 100);
-            Deferral::At(share(percent.with_context(|| {
+            DeferralMode::At(share(percent.with_context(|| {
                 format!("ENABLE_TOOL_SEARCH={other}: expected true, false, auto or auto:PERCENT")
             })?))
         }

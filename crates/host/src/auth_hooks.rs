@@ -41,7 +41,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
         cwd: &config.cwd,
     };
     // Outside of a session no transcript exists.
-    let mut common = HookCommonFields::of(SessionId::new(), &config.cwd);
+    let mut common = HookCommonFields::for_session(SessionId::new(), &config.cwd);
     common.transcript_path.clear();
     for heard in hooks.fire(&occasion, &common).await {
         if let Some(failure) = heard.output.failure {

@@ -44,12 +44,12 @@ impl BackgroundWatcher {
 
     /// Returns whether no subagent is running and no notice is waiting for the model.
     pub(crate) fn is_quiet(&self) -> bool {
-        !self.notices.is_waiting() && !self.has_agents()
+        !self.notices.has_notices() && !self.has_agents()
     }
 
     /// Waits until there is a notice for the model.
     pub(crate) async fn wait_for_notice(&self) {
-        self.notices.changed().await;
+        self.notices.wait_for_any_notice().await;
     }
 
     /// Waits until no subagent is running.

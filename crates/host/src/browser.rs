@@ -26,7 +26,7 @@ pub fn browser_program(
     if environment.variable(VARIABLE).as_deref() == Some("off") {
         return None;
     }
-    let said = of_user(settings);
+    let said = user_settings(settings);
     let of = |name: &str| said.iter().find_map(|value| value.get(name));
     let path = of("path").and_then(Value::as_str).map(PathBuf::from);
     let folders = environment.variable("PATH").unwrap_or_default();
@@ -40,7 +40,7 @@ pub fn browser_program(
 }
 
 /// Returns the browser settings in the user's own files, those with the highest rank first.
-fn of_user(settings: &Settings) -> Vec<&Value> {
+fn user_settings(settings: &Settings) -> Vec<&Value> {
     let users = settings.layers.iter();
     let users = users.filter(|layer| !layer.from_workspace && layer.scope.is_users());
     users
@@ -55,7 +55,7 @@ pub(crate) fn browser_secrets(
     environment: &Environment,
 ) -> (Option<PageSecrets>, Vec<String>) {
     let (mut list, mut commands, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    let all = of_user(settings);
+    let all = user_settings(settings);
     let all = all
         .iter()
         .filter_map(|value| value.get("secrets")?.as_object());

@@ -21,7 +21,7 @@ struct UnpricedModelState {
 
 impl UnpricedModelWarning {
     /// Creates the warning for a session; without a budget it does nothing.
-    pub(crate) fn of(
+    pub(crate) fn new(
         config: &SessionConfig,
         chosen: &SelectedModel,
         events: &Arc<EventEmitter>,
@@ -43,7 +43,7 @@ impl UnpricedModelWarning {
         };
         let reported = limited.reported.lock();
         let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
-        if limited.prices.of(model).is_none() && reported.insert(model.to_owned()) {
+        if limited.prices.price(model).is_none() && reported.insert(model.to_owned()) {
             limited.events.warn(format!(
                 "the budget in USD does not cover {model}: its price is not known. Its tokens are counted. Add its \
                  price to modelPrices in the settings"

@@ -10,10 +10,10 @@ use haft_contract::{
     Approver, BoxFuture, DynTool, PermissionMode, ProgressSender, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
-    CallListener, DefinitionError, Engine, Registry, SessionContext, ToolFilters,
+    CallListener, DefinitionError, Engine, ToolRegistry, SessionContext, ToolFilters,
     hooks::Hooks,
     layers::{Layer, LayerSettings},
-    permissions::{RuleStore, Rules, SandboxSettings},
+    permissions::{RuleStore, RuleSet, SandboxSettings},
     settings::SettingsWatch,
 };
 
@@ -63,7 +63,7 @@ pub struct HaftBuilder {
     progress: Option<ProgressSender>,
     names_flags: bool,
     model: Option<String>,
-    rules: Rules,
+    rules: RuleSet,
     home: Option<PathBuf>,
     keeper: Option<Arc<dyn RuleStore>>,
     watch: Option<SettingsWatch>,
@@ -94,7 +94,7 @@ impl HaftBuilder {
             progress: None,
             names_flags: false,
             model: None,
-            rules: Rules::default(),
+            rules: RuleSet::default(),
             environment: Environment::from_process(),
             home: None,
             keeper: None,
@@ -122,7 +122,7 @@ impl HaftBuilder {
 
     /// Sets the permission rules. A rule that denies a whole tool also removes it from the offered
     /// tools.
-    pub fn rules(mut self, rules: Rules) -> Self {
+    pub fn rules(mut self, rules: RuleSet) -> Self {
         self.rules = rules;
         self
     }
@@ -310,7 +310,7 @@ impl HaftBuilder {
             context = context.with_directory(directory(path)?);
         }
 
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         let built_ins = if self.built_ins {
             haft_tools::usable(&self.services)
         } else {

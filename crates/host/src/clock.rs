@@ -37,7 +37,7 @@ impl SessionClock for MachineClock {
 }
 
 /// Returns the machine's clock, for sharing.
-pub(crate) fn of_machine() -> Arc<dyn SessionClock> {
+pub(crate) fn shared_machine_clock() -> Arc<dyn SessionClock> {
     Arc::new(MachineClock)
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn choose(
             "a message to resume from, or a turn to drop, needs its conversation: resume one by its id, or \
              continue the newest"
         );
-        return another(choice, &here, new);
+        return new_transcript(choice, &here, new);
     };
     if let Some(prompt) = &choice.drops_turn {
         let until = until.context("a turn to drop needs the message to resume from")?;
@@ -99,7 +99,7 @@ pub(crate) fn find_resumable(config: &mut SessionConfig) -> Option<PathBuf> {
     })
 }
 
-fn another(
+fn new_transcript(
     choice: &ConversationChoice,
     here: &ProjectSessions,
     id: SessionId,
@@ -114,12 +114,12 @@ fn another(
 }
 
 /// Starts a new conversation that replaces the current one, stored in the same way.
-pub(crate) fn successor(
+pub(crate) fn new_conversation(
     config: &SessionConfig,
     events: &Arc<EventEmitter>,
 ) -> anyhow::Result<OpenTranscript> {
     let here = conversations(&config.environment, &config.cwd);
-    let session = another(&config.conversation, &here, SessionId::new())?;
+    let session = new_transcript(&config.conversation, &here, SessionId::new())?;
     match config.conversation.mirror {
         true => mirrored(session, config, events),
         false => Ok(session),

@@ -3,11 +3,11 @@
 use haft_contract::{ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, RuleList};
 use haft_mcp::{
     Revision,
-    server::{OpenCalls, RequestContext},
+    server::{ActiveCalls, RequestContext},
 };
 use serde_json::{Map, Value, json};
 
-use crate::{QuestionHandler, UserQuestion, UserQuestions};
+use crate::{QuestionHandler, FormQuestion, UserQuestions};
 
 /// The maximum number of characters of a request that are shown.
 const LONGEST: usize = 4_000;
@@ -18,11 +18,11 @@ const DENY: &str = "Deny";
 
 /// Asks the client that made a call. A client without forms cannot be asked.
 pub(crate) struct ElicitedQuestions {
-    calls: OpenCalls,
+    calls: ActiveCalls,
 }
 
 impl ElicitedQuestions {
-    pub(crate) fn new(calls: OpenCalls) -> Self {
+    pub(crate) fn new(calls: ActiveCalls) -> Self {
         Self { calls }
     }
 
@@ -55,7 +55,7 @@ impl QuestionHandler for ElicitedQuestions {
             };
             let form = question_form(&asked.questions, cx.client.revision);
             let filled = filled_in(&cx, form);
-            let filled = match asked.patience {
+            let filled = match asked.timeout {
                 None => filled.await,
                 Some(patience) => match tokio::time::timeout(patience, filled).await {
                     Ok(filled) => filled,
@@ -70,7 +70,7 @@ impl QuestionHandler for ElicitedQuestions {
         })
     }
 
-    fn is_there(&self) -> bool {
+    fn can_ask_user(&self) -> bool {
         self.calls.has_forms()
     }
 }
@@ -149,7 +149,7 @@ fn decided(fields: &Map<String, Value>, request: ApprovalRequest) -> ApprovalAns
     }
 }
 
-fn question_form(questions: &[UserQuestion], revision: Revision) -> Value {
+fn question_form(questions: &[FormQuestion], revision: Revision) -> Value {
     let mut properties = Map::new();
     let mut message = "The model has questions:".to_owned();
     for (number, question) in (1..).zip(questions) {
@@ -192,7 +192,7 @@ fn question_form(questions: &[UserQuestion], revision: Revision) -> Value {
 }
 
 /// Returns the answers by the text of their questions; unanswered questions are left out.
-fn answers(questions: &[UserQuestion], fields: &Map<String, Value>) -> Map<String, Value> {
+fn answers(questions: &[FormQuestion], fields: &Map<String, Value>) -> Map<String, Value> {
     let mut answers = Map::new();
     for (number, question) in (1..).zip(questions) {
         let mut chosen: Vec<&str> = Vec::new();
@@ -275,7 +275,7 @@ mod tests {
             description: format!("it is {label}"),
             preview: None,
         };
-        let question = |text: &str, multi_select| UserQuestion {
+        let question = |text: &str, multi_select| FormQuestion {
             question: text.to_owned(),
             header: "Colour".to_owned(),
             options: vec![option("red"), option("blue")],

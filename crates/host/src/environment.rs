@@ -159,7 +159,7 @@ impl Environment {
     /// Returns the locations of settings files for a session in `cwd`.
     pub fn settings_places(&self, cwd: &Path) -> SettingsPlaces {
         if self.given.is_none() {
-            return SettingsPlaces::of_process(cwd);
+            return SettingsPlaces::detect(cwd);
         }
         let home = self.home().unwrap_or_else(|| PathBuf::from("/"));
         let user = self.path("CLAUDE_CONFIG_DIR");

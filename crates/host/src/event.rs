@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     ExtensionNames, QueuedMessage, RewindKind, ScheduledPrompt, ServerList, input::SharedState,
-    progress::OpenCalls, telemetry::SessionTelemetry,
+    progress::ProgressCalls, telemetry::SessionTelemetry,
 };
 
 /// An event of a session.
@@ -227,8 +227,8 @@ impl Drop for SessionEndGuard {
 /// Puts the events of all tasks of a session into one order.
 pub(crate) struct EventEmitter {
     sink: Arc<dyn EventSink>,
-    one_at_a_time: Mutex<()>,
-    pub(crate) open_calls: OpenCalls,
+    order_lock: Mutex<()>,
+    pub(crate) open_calls: ProgressCalls,
     telemetry: OnceLock<Arc<SessionTelemetry>>,
 }
 
@@ -236,14 +236,14 @@ impl EventEmitter {
     pub(crate) fn new(sink: Arc<dyn EventSink>) -> Self {
         Self {
             sink,
-            one_at_a_time: Mutex::new(()),
-            open_calls: OpenCalls::default(),
+            order_lock: Mutex::new(()),
+            open_calls: ProgressCalls::default(),
             telemetry: OnceLock::new(),
         }
     }
 
     /// Sets the telemetry that records events.
-    pub(crate) fn recorded_by(&self, telemetry: Arc<SessionTelemetry>) {
+    pub(crate) fn set_telemetry(&self, telemetry: Arc<SessionTelemetry>) {
         let _ = self.telemetry.set(telemetry);
     }
 
@@ -254,7 +254,7 @@ impl EventEmitter {
 
     pub(crate) fn emit(&self, event: &SessionEvent) {
         let _turn = self
-            .one_at_a_time
+            .order_lock
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(telemetry) = self.telemetry() {

@@ -9,7 +9,7 @@ use std::{
 use haft_agent::prompt::InstructionSources;
 use haft_contract::SessionId;
 use haft_engine::{
-    permissions::{List, PatternBases, RuleSource, Rules, SettingsScope, rules::RuleClass},
+    permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope, rules::RuleClass},
     settings::TrustFile,
 };
 use haft_extensions::{
@@ -63,7 +63,7 @@ impl SessionExtensions {
             return found;
         }
         if !config.without_slash_commands {
-            let of_skills = skills::SkillSettings::of(&settings, |name| environment.variable(name));
+            let of_skills = skills::SkillSettings::from_settings(&settings, |name| environment.variable(name));
             let (skills, warnings) = Skills::load(found.places.clone(), of_skills);
             found.warnings.extend(warnings);
             found.skills = Some(Arc::new(skills));
@@ -121,13 +121,13 @@ impl SessionExtensions {
             trusts_project: self.trusts_project,
             session: Arc::new(RwLock::new(session.to_string())),
             effort,
-            counts: true,
+            records_reads: true,
             effects: SkillEffects::default(),
         })
     }
 
     /// Allows reading the folders of the user's own skills without asking.
-    pub(crate) fn open_folders(&self, rules: &mut Rules, bases: &PatternBases) {
+    pub(crate) fn open_folders(&self, rules: &mut RuleSet, bases: &PatternBases) {
         let folders = self
             .skills
             .iter()
@@ -142,7 +142,7 @@ impl SessionExtensions {
             if let Err(problem) = rules.add(
                 List::Allow,
                 &rule,
-                RuleSource::of(SettingsScope::Session),
+                RuleSource::from_scope(SettingsScope::Session),
                 bases,
             ) {
                 tracing::warn!(%problem, "the folder of a skill is not opened");
@@ -179,7 +179,7 @@ impl SessionExtensions {
             commands,
             skills: named(&|skill| skill.folder.is_some()),
             agents: Vec::new(),
-            plugins: self.places.plugins.iter().map(PluginDetails::of).collect(),
+            plugins: self.places.plugins.iter().map(PluginDetails::from_plugin).collect(),
             output_style: match (&self.style, &self.unknown_style) {
                 (Some(style), _) => style.name.clone(),
                 // The name as given, so that the user recognizes it.
@@ -265,7 +265,7 @@ pub struct PluginDetails {
 }
 
 impl PluginDetails {
-    pub(crate) fn of(plugin: &ExtensionPlugin) -> Self {
+    pub(crate) fn from_plugin(plugin: &ExtensionPlugin) -> Self {
         Self {
             name: plugin.name.clone(),
             path: plugin.root.clone(),
@@ -367,17 +367,17 @@ fn memory_options(
     let hidden = rules.hidden_by_classes(&[RuleClass::Reads]);
     memory::MemoryOptions {
         managed_text: managed_text.map(str::to_owned),
-        kept: kept(permitted, places),
+        auto_memory: maintained_memory_file(permitted, places),
         approved_imports: TrustFile::read(&permitted.settings.places)
             .imports(&permitted.settings.places),
         denied: (!hidden.is_empty())
             .then(|| Arc::new(move |path: &std::path::Path| hidden.hides(path)) as _),
-        ..memory::MemoryOptions::of(settings, |name| environment.variable(name))
+        ..memory::MemoryOptions::from_settings(settings, |name| environment.variable(name))
     }
 }
 
 /// Returns the memory file that the model maintains, unless it is disabled.
-fn kept(permitted: &ResolvedSettings, places: &ExtensionPlaces) -> Option<PathBuf> {
+fn maintained_memory_file(permitted: &ResolvedSettings, places: &ExtensionPlaces) -> Option<PathBuf> {
     let folder = permitted.memory.as_ref().filter(|_| places.sources.user)?;
     Some(folder.join("MEMORY.md"))
 }

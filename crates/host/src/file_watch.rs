@@ -49,7 +49,7 @@ pub(crate) fn watch(
             let context = view.get();
             context.map_or_else(PathBuf::new, |context| context.cwd.to_path_buf())
         };
-        let tell = move |change: WatchedChange| Box::pin(teller.clone().tell(change)) as _;
+        let tell = move |change: WatchedChange| Box::pin(teller.clone().report(change)) as _;
         hooks.watch_files(cwd, tell).await;
     }))
 }
@@ -63,7 +63,7 @@ struct FileChangeReporter {
 }
 
 impl FileChangeReporter {
-    async fn tell(self, change: WatchedChange) {
+    async fn report(self, change: WatchedChange) {
         let Self {
             engine,
             view,

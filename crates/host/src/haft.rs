@@ -85,7 +85,7 @@ impl Haft {
     pub async fn turn(&mut self) -> CallBatch<'_> {
         let next = self.scheduler.cancel_token().child_token();
         let cancel = std::mem::replace(&mut self.next, next);
-        self.scheduler.turn_until(cancel).await
+        self.scheduler.start_batch_until(cancel).await
     }
 
     /// Runs calls, concurrently where that is safe; the results are in the order of the calls.

@@ -8,10 +8,10 @@ use haft_contract::{BoxFuture, Content, PermissionMode, SessionId};
 use haft_engine::{
     ToolFilters,
     hooks::{HookModelProvider, ModelQuestion},
-    permissions::Rules,
+    permissions::RuleSet,
     pool::ToolSelection,
 };
-use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
+use haft_models::{Conversation, Model, ModelRequest, RequestPrefix, SystemBlock};
 
 use crate::{Environment, Haft, model_names::ModelNames};
 
@@ -44,7 +44,7 @@ pub(crate) struct SessionHookModel {
     pub(crate) environment: Environment,
     pub(crate) names: ModelNames,
     /// The rules that restrict the agent's reads.
-    pub(crate) rules: Rules,
+    pub(crate) rules: RuleSet,
     pub(crate) directories: Vec<PathBuf>,
 }
 
@@ -71,7 +71,7 @@ impl SessionHookModel {
         question: ModelQuestion,
         settings: ModelSettings,
     ) -> Result<String, String> {
-        let prefix = Prefix::new(vec![SystemBlock::stable(JUDGE)], Vec::new());
+        let prefix = RequestPrefix::new(vec![SystemBlock::stable(JUDGE)], Vec::new());
         let mut conversation = Conversation::new();
         conversation.user([Content::text(question.prompt)]);
         let name = settings.name;

@@ -12,12 +12,12 @@ use haft_agent::{AgentHandle, ModelSettings, Prompt, random_id};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
 use haft_engine::hooks::HookEventKind;
 use haft_mcp::client::Servers;
-use haft_models::Thinking;
+use haft_models::ThinkingMode;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, Delivery, Environment, ExtensionDetails, ModelOption, QueuedKind,
+    AgentDetails, ContextUsage, PromptDelivery, Environment, ExtensionDetails, ModelOption, QueuedKind,
     QueuedMessage, ResolvedSettings, RewoundFiles, ServerChanges, ServerList, SessionClock,
     SessionConfig, StartOptions, StopKind,
     budget::UnpricedModelWarning,
@@ -54,30 +54,30 @@ pub(crate) struct SharedState {
     pub(crate) extensions: ExtensionDetails,
     pub(crate) reload: ExtensionReload,
     /// The initial model and the size of its window.
-    pub(crate) current: Mutex<(String, u64)>,
+    pub(crate) initial_model: Mutex<(String, u64)>,
     pub(crate) names: ModelNames,
     pub(crate) budget: UnpricedModelWarning,
     /// Whether the mode may become bypassPermissions. The error is the reason if not.
-    pub(crate) bypass: Result<(), String>,
+    pub(crate) bypass_allowed: Result<(), String>,
     pub(crate) environment: Environment,
     /// The configuration of the session.
     pub(crate) config: SessionConfig,
-    pub(crate) permitted: ResolvedSettings,
+    pub(crate) settings: ResolvedSettings,
     /// The model answers the output of command lines that the user types.
-    pub(crate) answers_shell: bool,
+    pub(crate) model_answers_shell: bool,
     /// The report for `/doctor`, if the front end provides one.
     pub(crate) doctor: Option<DoctorReport>,
     /// The schedules; `None` if they are disabled.
     pub(crate) schedules: Option<Arc<SessionSchedules>>,
     pub(crate) clock: Arc<dyn SessionClock>,
     /// No client follows the session any longer.
-    pub(crate) is_abandoned: AtomicBool,
+    pub(crate) is_detached: AtomicBool,
 }
 
 impl SharedState {
     /// Sets the initial model.
     pub(crate) fn set_initial_model(&self, settings: &ModelSettings) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.initial_model.lock().unwrap_or_else(PoisonError::into_inner);
         *current = (settings.name.clone(), settings.window);
     }
 
@@ -139,7 +139,7 @@ impl SharedState {
     }
 
     fn at_start(&self) -> (String, u64) {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.initial_model.lock().unwrap_or_else(PoisonError::into_inner);
         current.clone()
     }
 }
@@ -173,17 +173,17 @@ impl SessionInput {
 
     /// Withdraws all queued messages and returns their ids.
     pub fn withdraw_all(&self) -> Vec<Option<Uuid>> {
-        self.0.queue.forget_all()
+        self.0.queue.clear()
     }
 
     /// Submits a prompt that is tracked until it is delivered, and returns its id. Slash commands
     /// are never delivered to a current run.
-    pub fn submit(&self, prompt: impl Into<Prompt>, delivery: Delivery) -> Uuid {
+    pub fn submit(&self, prompt: impl Into<Prompt>, delivery: PromptDelivery) -> Uuid {
         let mut prompt = prompt.into();
         let uuid = *prompt.uuid.get_or_insert_with(random_id);
         let is_command = self.is_command(&prompt);
         let delivery = if is_command {
-            Delivery::AfterRun
+            PromptDelivery::AfterRun
         } else {
             delivery
         };
@@ -199,7 +199,7 @@ impl SessionInput {
         let mut prompt = Prompt::from(command.into());
         let uuid = *prompt.uuid.get_or_insert_with(random_id);
         let SharedState { queue, control, .. } = &*self.0;
-        queue.push_tracked(prompt, Delivery::AfterRun, QueuedKind::Shell, control);
+        queue.push_tracked(prompt, PromptDelivery::AfterRun, QueuedKind::Shell, control);
         uuid
     }
 
@@ -216,12 +216,12 @@ impl SessionInput {
 
     /// Withdraws the prompt that was submitted last, if it is not delivered yet.
     pub fn withdraw_newest(&self) -> Option<QueuedMessage> {
-        self.0.queue.take_back_newest(&self.0.control)
+        self.0.queue.withdraw_newest(&self.0.control)
     }
 
     /// Interrupts the current run and withdraws all undelivered prompts, the oldest first.
     pub fn interrupt_and_withdraw(&self) -> Vec<QueuedMessage> {
-        let taken = self.0.queue.take_back_all(&self.0.control);
+        let taken = self.0.queue.withdraw_all(&self.0.control);
         self.interrupt();
         taken
     }
@@ -249,7 +249,7 @@ impl SessionInput {
 
     /// Interrupts and ends the session, because no client follows it any longer.
     pub fn detach(&self) {
-        self.0.is_abandoned.store(true, Ordering::Relaxed);
+        self.0.is_detached.store(true, Ordering::Relaxed);
         self.0.control.interrupt();
     }
 
@@ -263,7 +263,7 @@ impl SessionInput {
     /// allowed.
     pub fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), String> {
         if mode == PermissionMode::BypassPermissions {
-            self.0.bypass.clone()?;
+            self.0.bypass_allowed.clone()?;
         }
         self.0.control.set_permission_mode(mode);
         Ok(())
@@ -289,7 +289,7 @@ impl SessionInput {
     }
 
     /// Sets the thinking mode from the next request on.
-    pub fn set_thinking(&self, thinking: Thinking) {
+    pub fn set_thinking(&self, thinking: ThinkingMode) {
         self.0.control.set_thinking(thinking);
     }
 
@@ -321,7 +321,7 @@ impl SessionInput {
             }
         };
         let servers = &self.0.servers;
-        let initial = CheckedStartOptions { options, shape };
+        let initial = CheckedStartOptions { options, output_schema: shape };
         self.0.queue.configure(initial, |options| {
             servers.add_sdk(&options.servers);
             Ok(())

@@ -34,7 +34,7 @@ pub(crate) struct KeyCommand {
 impl KeyCommand {
     /// Returns the command in the settings. Only the user's files are used, because the author of
     /// the command can read the key.
-    pub(crate) fn of(settings: &Settings, environment: &Environment) -> Option<Arc<dyn KeyHelper>> {
+    pub(crate) fn from_settings(settings: &Settings, environment: &Environment) -> Option<Arc<dyn KeyHelper>> {
         let mut users = settings.layers.iter();
         let command = users.find_map(|layer| {
             let is_users = !layer.from_workspace && layer.scope.is_users();

@@ -123,7 +123,7 @@ pub use config::{
 };
 pub use conversation::{all_conversations, conversations};
 pub use data::{
-    ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
+    ChangedFile, CostLine, CostReport, PromptExchange, ExchangePart, RecentExchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
     SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustItem, TrustReport, UndoEntry, UndoReport,
     UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key, session_entries,
@@ -163,7 +163,7 @@ pub fn image_pixels(
 
 pub use auth_hooks::notify_login;
 pub use haft_mcp::client::{
-    Elicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
+    ServerElicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
     ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
 };
 pub use input::SessionInput;
@@ -177,8 +177,8 @@ pub use mcp::{
 pub use messages::{MessageError, ProviderMessage};
 pub use model_list::{AvailableModels, available_models, save_model};
 pub use model_names::ModelOption;
-pub use questions::{AnswerOption, QuestionHandler, UserQuestion, UserQuestions};
-pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
+pub use questions::{AnswerOption, QuestionHandler, FormQuestion, UserQuestions};
+pub use queue::{PromptDelivery, QueuedKind, QueuedMessage, StartOptions};
 pub use resolved_settings::{ResolvedSettings, settings_warnings};
 pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};

@@ -12,11 +12,11 @@ use haft_agent::SubagentPool;
 use haft_contract::{PermissionMode, RuleList, SettingsAccess, ToolUse};
 use haft_engine::{
     hooks::Hooks,
-    permissions::{Behavior, decide},
+    permissions::{DecisionBehavior, decide},
 };
 use haft_extensions::{ExtensionPlaces, ExtensionWarning, Skills, styles};
 use haft_mcp::client::Servers;
-use haft_models::Thinking;
+use haft_models::ThinkingMode;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -117,7 +117,7 @@ impl ExtensionReload {
         let places = self.places().clone();
         let (found, more) = styles::load(&places);
         warnings.extend(more);
-        let plugins = places.plugins.iter().map(PluginDetails::of);
+        let plugins = places.plugins.iter().map(PluginDetails::from_plugin);
         ReloadedExtensions {
             commands: extensions::commands(self.skills.as_deref()),
             styles: extensions::style_names(&found),
@@ -205,8 +205,8 @@ impl SessionInput {
                 "model" => changes.push(LiveChange::Model(text_or_null(key, value)?)),
                 "effortLevel" => changes.push(LiveChange::Effort(text_or_null(key, value)?)),
                 "alwaysThinkingEnabled" => changes.push(LiveChange::Thinking(match value {
-                    Value::Bool(true) => Thinking::Adaptive,
-                    Value::Bool(false) | Value::Null => Thinking::Off,
+                    Value::Bool(true) => ThinkingMode::Adaptive,
+                    Value::Bool(false) | Value::Null => ThinkingMode::Off,
                     other => return Err(format!("{key}: expected true or false, not {other}")),
                 })),
                 "permissions" => permissions(value, &mut changes)?,
@@ -293,7 +293,7 @@ impl SessionInput {
         };
         let facts = engine.facts(call, &context).await?;
         let decision = decide(&engine.policy(&context), &facts);
-        if decision.behavior != Behavior::Allow {
+        if decision.behavior != DecisionBehavior::Allow {
             return Err(format!(
                 "{} may not be read without asking: {}",
                 path.display(),
@@ -323,7 +323,7 @@ const LOOKS: [&str; 9] = [
 enum LiveChange {
     Model(Option<String>),
     Effort(Option<String>),
-    Thinking(Thinking),
+    Thinking(ThinkingMode),
     Mode(PermissionMode),
     Rule(RuleList, String),
     Directory(PathBuf),

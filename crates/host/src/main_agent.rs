@@ -80,7 +80,7 @@ pub(crate) struct PromptParts {
 
 impl PromptParts {
     /// Returns the system prompt of an agent of this kind, with the active output style.
-    pub(crate) fn of(&self, kind: Option<&AgentDefinition>) -> SystemPrompt {
+    pub(crate) fn system_prompt_for(&self, kind: Option<&AgentDefinition>) -> SystemPrompt {
         let mut system = self.plain.clone();
         system.base = system.base.or_else(|| Some(kind?.prompt.clone()));
         let Some(style) = &self.style else {
@@ -155,7 +155,7 @@ impl SessionInput {
             },
         );
         state.control.set_main_agent(MainAgentChange {
-            system: main.prompt.of(kind.as_ref()),
+            system: main.prompt.system_prompt_for(kind.as_ref()),
             max_turns: limits(kind.as_ref(), config, main.limits.clone()).max_turns,
             model,
             kind: kind.clone(),

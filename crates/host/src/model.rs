@@ -7,7 +7,7 @@ use haft_agent::{AgentHandle, AutoCompact, ModelSettings};
 use haft_engine::settings::Settings;
 use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
-    RetryPolicy, ScriptedModel, Thinking,
+    RetryPolicy, ScriptedModel, ThinkingMode,
     anthropic::{self, AnthropicOptions},
     model_listing::split_window,
     openai::{self, OpenAiOptions},
@@ -60,7 +60,7 @@ pub(crate) fn select_model(
     let (choice, environment) = (&config.model, &config.environment);
     let prices = prices(choice, settings)?;
     let (loaded, settings) = (settings, &settings.merged());
-    let mut names = ModelNames::of(settings, environment);
+    let mut names = ModelNames::from_settings(settings, environment);
     names.names_flags = config.names_flags;
     let is_given = given.is_some();
     let is_offline = choice.script.is_some() || choice.replay.is_some() || is_given;
@@ -278,7 +278,7 @@ pub(crate) fn provider_client(
                 options.base_url.clone_from(url);
             }
             options.betas.clone_from(&choice.betas);
-            options.key_helper = KeyCommand::of(settings, environment);
+            options.key_helper = KeyCommand::from_settings(settings, environment);
             let mut source = match (&options.auth_token, &options.api_key) {
                 (Some(_), _) => "ANTHROPIC_AUTH_TOKEN",
                 (None, Some(_)) => "ANTHROPIC_API_KEY",
@@ -299,7 +299,7 @@ pub(crate) fn provider_client(
             if let Some(url) = &choice.base_url {
                 options.base_url.clone_from(url);
             }
-            options.key_helper = KeyCommand::of(settings, environment);
+            options.key_helper = KeyCommand::from_settings(settings, environment);
             let source = match options.api_key {
                 Some(_) => "OPENAI_API_KEY",
                 None if options.key_helper.is_some() => key_helper::SETTING,
@@ -356,18 +356,18 @@ fn thinking(
     choice: &ModelChoice,
     settings: &Value,
     environment: &Environment,
-) -> anyhow::Result<Thinking> {
+) -> anyhow::Result<ThinkingMode> {
     let budget = match choice.max_thinking_tokens {
         Some(most) => Some(most),
         None => environment.number("MAX_THINKING_TOKENS")?,
     };
     let always = settings["alwaysThinkingEnabled"] == true;
     Ok(match (choice.thinking, budget) {
-        (None, None) if always => Thinking::Adaptive,
-        (Some(ThinkingChoice::Disabled), _) | (None, None | Some(0)) => Thinking::Off,
-        (_, Some(most)) if most > 0 => Thinking::Budget(most),
-        (Some(ThinkingChoice::Adaptive), _) => Thinking::Adaptive,
-        (None, Some(_)) => Thinking::Off,
+        (None, None) if always => ThinkingMode::Adaptive,
+        (Some(ThinkingChoice::Disabled), _) | (None, None | Some(0)) => ThinkingMode::Off,
+        (_, Some(most)) if most > 0 => ThinkingMode::Budget(most),
+        (Some(ThinkingChoice::Adaptive), _) => ThinkingMode::Adaptive,
+        (None, Some(_)) => ThinkingMode::Off,
     })
 }
 

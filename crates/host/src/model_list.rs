@@ -45,7 +45,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
     let catalog = std::sync::Arc::new(provider.catalog(environment));
     let listed = catalog.refresh().await.map(<[ModelInfo]>::to_vec);
     let merged = permitted.settings.merged();
-    let mut names = ModelNames::of(&merged, environment);
+    let mut names = ModelNames::from_settings(&merged, environment);
     names.catalog = Some(std::sync::Arc::clone(&catalog));
     names.names_flags = config.names_flags;
     let named = model::name(&config.model, &merged, environment);

@@ -66,7 +66,7 @@ enum ModelAlias<'a> {
 
 impl ModelNames {
     /// Creates the names from the environment and the settings.
-    pub(crate) fn of(settings: &Value, environment: &Environment) -> Self {
+    pub(crate) fn from_settings(settings: &Value, environment: &Environment) -> Self {
         let short = FAMILIES.into_iter().filter_map(|name| {
             let meant = environment.variable(&variable_of(name))?;
             Some((name, meant.trim().to_owned()))
@@ -310,7 +310,7 @@ mod tests {
     fn names(settings: &Value) -> ModelNames {
         ModelNames {
             short: BTreeMap::from([("opus", "big-1".to_owned())]),
-            ..ModelNames::of(
+            ..ModelNames::from_settings(
                 settings,
                 &Environment::from_variables([("HOME", "/home/me")]),
             )

@@ -50,7 +50,7 @@ pub(crate) fn folders(
                 let file = layer.file.as_deref().unwrap_or(Path::new(""));
                 let what = "its enabledPlugins wait until the directory is trusted \
                             (`haft permissions trust`)";
-                warnings.push(ExtensionWarning::of(file, what));
+                warnings.push(ExtensionWarning::new(file, what));
             }
             continue;
         }
@@ -59,7 +59,7 @@ pub(crate) fn folders(
     for (name, _) in enabled.iter().filter(|(_, on)| **on) {
         match plugins::installed(user, name) {
             Some(folder) => folders.push(folder),
-            None => warnings.push(ExtensionWarning::of(
+            None => warnings.push(ExtensionWarning::new(
                 user.join("plugins/installed_plugins.json"),
                 format!("the plugin {name} is enabled and not installed; install it, or load it from its folder"),
             )),

@@ -14,26 +14,26 @@ use crate::{SessionEvent, event::EventEmitter};
 
 /// Calls that have started and are not answered.
 #[derive(Default)]
-pub(crate) struct OpenCalls(Mutex<HashMap<CallId, OpenCall>>);
+pub(crate) struct ProgressCalls(Mutex<HashMap<CallId, ProgressCall>>);
 
 #[derive(Clone)]
-struct OpenCall {
+struct ProgressCall {
     tool_use_id: String,
     agent: Option<Arc<SubagentInfo>>,
 }
 
-impl OpenCalls {
+impl ProgressCalls {
     /// Updates the calls from an event.
     pub(crate) fn record_event(&self, event: &AgentEvent) {
-        self.note_of(event, None);
+        self.record_agent_event(event, None);
     }
 
-    fn note_of(&self, event: &AgentEvent, by: Option<&Arc<SubagentInfo>>) {
+    fn record_agent_event(&self, event: &AgentEvent, by: Option<&Arc<SubagentInfo>>) {
         match event {
             AgentEvent::CallBound {
                 call, tool_use_id, ..
             } => {
-                let open = OpenCall {
+                let open = ProgressCall {
                     tool_use_id: tool_use_id.clone(),
                     agent: by.cloned(),
                 };
@@ -42,14 +42,14 @@ impl OpenCalls {
             AgentEvent::CallFinished { finished, .. } => {
                 self.calls().remove(&finished.call);
             }
-            AgentEvent::Subagent { agent, event } => self.note_of(event, Some(agent)),
+            AgentEvent::Subagent { agent, event } => self.record_agent_event(event, Some(agent)),
             _ => {}
         }
     }
 
     /// Returns the event for a progress update. `None`: the call is not open.
     fn event(&self, call: CallId, update: ProgressUpdate) -> Option<AgentEvent> {
-        let OpenCall { tool_use_id, agent } = self.calls().get(&call).cloned()?;
+        let ProgressCall { tool_use_id, agent } = self.calls().get(&call).cloned()?;
         let event = AgentEvent::Progress {
             call,
             tool_use_id,
@@ -64,7 +64,7 @@ impl OpenCalls {
         })
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<CallId, OpenCall>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<CallId, ProgressCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

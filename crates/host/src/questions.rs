@@ -37,7 +37,7 @@ pub trait QuestionHandler: Send + Sync {
 
     /// Returns whether a user can be asked. If not, calls that need a user are denied without
     /// asking.
-    fn is_there(&self) -> bool {
+    fn can_ask_user(&self) -> bool {
         true
     }
 }
@@ -54,9 +54,9 @@ impl<F: Fn(&ApprovalRequest) -> ApprovalAnswer + Send + Sync> QuestionHandler fo
 #[derive(Debug, Clone)]
 pub struct UserQuestions {
     /// The questions.
-    pub questions: Vec<UserQuestion>,
+    pub questions: Vec<FormQuestion>,
     /// The timeout for the answer, after which it is [`unanswered`](Self::unanswered).
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// The call that asks.
     pub request: ApprovalRequest,
 }
@@ -64,7 +64,7 @@ pub struct UserQuestions {
 /// A question.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct UserQuestion {
+pub struct FormQuestion {
     /// The text of the question.
     pub question: String,
     /// The topic, as a very short text.
@@ -90,13 +90,13 @@ pub struct AnswerOption {
 }
 
 impl UserQuestions {
-    fn of(request: ApprovalRequest, patience: Option<Duration>) -> Self {
+    fn from_request(request: ApprovalRequest, timeout: Option<Duration>) -> Self {
         let input = request.asked.as_ref().map(|asked| &asked.input);
         let questions =
-            input.and_then(|input| Vec::<UserQuestion>::deserialize(&input["questions"]).ok());
+            input.and_then(|input| Vec::<FormQuestion>::deserialize(&input["questions"]).ok());
         Self {
             questions: questions.unwrap_or_default(),
-            patience,
+            timeout,
             request,
         }
     }
@@ -109,7 +109,7 @@ impl UserQuestions {
 
     /// Returns the approval without answers after a timeout: the model continues without them.
     pub fn unanswered(&self) -> ApprovalAnswer {
-        let waited = self.patience.unwrap_or_default().as_millis();
+        let waited = self.timeout.unwrap_or_default().as_millis();
         let waited = u64::try_from(waited).unwrap_or(u64::MAX);
         self.with([("answers", json!({})), ("afkTimeoutMs", json!(waited))])
     }
@@ -135,7 +135,7 @@ pub(crate) fn approver(
         QuestionTarget::Events => Arc::clone(events) as _,
         QuestionTarget::Handler(questions) => Arc::new(HandlerApprover {
             questions: Arc::clone(questions),
-            patience,
+            timeout: patience,
         }),
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn approver(
 /// Passes each request to the question handler, by its kind.
 pub(crate) struct HandlerApprover {
     pub(crate) questions: Arc<dyn QuestionHandler>,
-    pub(crate) patience: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Approver for HandlerApprover {
@@ -151,7 +151,7 @@ impl Approver for HandlerApprover {
         match request.kind {
             ApprovalKind::Permission => self.questions.permission(request),
             ApprovalKind::Question => {
-                let asked = UserQuestions::of(request, self.patience);
+                let asked = UserQuestions::from_request(request, self.timeout);
                 self.questions.question(asked)
             }
             ApprovalKind::Plan => self.questions.plan(request),
@@ -159,7 +159,7 @@ impl Approver for HandlerApprover {
     }
 
     fn is_available(&self) -> bool {
-        self.questions.is_there()
+        self.questions.can_ask_user()
     }
 }
 

@@ -26,17 +26,17 @@ pub(crate) struct PromptQueue {
 struct QueueState {
     messages: VecDeque<QueueEntry>,
     /// The ids of tracked messages, in the order of their arrival; some may already be delivered.
-    given: Vec<Uuid>,
+    tracked: Vec<Uuid>,
     /// Content that gets no answer itself and is sent with the next message.
-    beside: Vec<Content>,
+    pending_context: Vec<Content>,
     /// The input is closed.
     closed: bool,
     /// The error if the input cannot be read.
-    broken: Option<String>,
+    read_error: Option<String>,
     /// The start options.
-    initial: CheckedStartOptions,
+    start_options: CheckedStartOptions,
     /// The session is set up.
-    begun: bool,
+    is_set_up: bool,
     /// Interrupts the setup of the session for its first message.
     setting_up: Option<CancellationToken>,
     /// A run is in progress.
@@ -45,7 +45,7 @@ struct QueueState {
 
 /// The time of a message's delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub enum PromptDelivery {
     /// Between two turns of the current run; without a run, next.
     Steer,
     /// After the run, when all earlier messages are answered.
@@ -69,7 +69,7 @@ pub struct QueuedMessage {
     /// Its content.
     pub prompt: Prompt,
     /// The time of its delivery.
-    pub delivery: Delivery,
+    pub delivery: PromptDelivery,
     /// Its kind.
     pub kind: QueuedKind,
 }
@@ -77,16 +77,16 @@ pub struct QueuedMessage {
 /// An entry of the queue.
 struct QueueEntry {
     prompt: Prompt,
-    delivery: Delivery,
+    delivery: PromptDelivery,
     kind: QueuedKind,
     /// Its delivery is reported.
-    is_followed: bool,
+    is_tracked: bool,
     /// The schedule that submitted it, if any.
     scheduled: Option<Box<ScheduledPrompt>>,
 }
 
 impl QueueEntry {
-    fn described(&self) -> Option<QueuedMessage> {
+    fn to_queued_message(&self) -> Option<QueuedMessage> {
         Some(QueuedMessage {
             uuid: self.prompt.uuid?,
             prompt: self.prompt.clone(),
@@ -97,8 +97,8 @@ impl QueueEntry {
 
     /// Returns whether it can be merged with the message before it: both were sent to a run but
     /// came too late.
-    fn joins(&self) -> bool {
-        self.delivery == Delivery::Steer && self.kind == QueuedKind::Prompt
+    fn can_merge(&self) -> bool {
+        self.delivery == PromptDelivery::Steer && self.kind == QueuedKind::Prompt
     }
 }
 
@@ -106,9 +106,9 @@ impl From<Prompt> for QueueEntry {
     fn from(prompt: Prompt) -> Self {
         Self {
             prompt,
-            delivery: Delivery::AfterRun,
+            delivery: PromptDelivery::AfterRun,
             kind: QueuedKind::Prompt,
-            is_followed: false,
+            is_tracked: false,
             scheduled: None,
         }
     }
@@ -170,7 +170,7 @@ pub struct StartOptions {
 #[derive(Default)]
 pub(crate) struct CheckedStartOptions {
     pub(crate) options: StartOptions,
-    pub(crate) shape: Option<OutputSchema>,
+    pub(crate) output_schema: Option<OutputSchema>,
 }
 
 impl PromptQueue {
@@ -183,20 +183,20 @@ impl PromptQueue {
     pub(crate) fn push_tracked(
         &self,
         prompt: Prompt,
-        delivery: Delivery,
+        delivery: PromptDelivery,
         kind: QueuedKind,
         control: &AgentHandle,
     ) {
         let mut state = self.state();
         state.remember(prompt.uuid, control);
-        if delivery == Delivery::Steer && state.running {
+        if delivery == PromptDelivery::Steer && state.running {
             control.steer(prompt);
         } else {
             let message = QueueEntry {
                 prompt,
                 delivery,
                 kind,
-                is_followed: true,
+                is_tracked: true,
                 scheduled: None,
             };
             state.messages.push_back(message);
@@ -208,7 +208,7 @@ impl PromptQueue {
     pub(crate) fn queued(&self, control: &AgentHandle) -> Vec<QueuedMessage> {
         let state = self.state();
         let steered = control.queued_prompts().into_iter().filter_map(steered);
-        let waiting = state.messages.iter().filter_map(QueueEntry::described);
+        let waiting = state.messages.iter().filter_map(QueueEntry::to_queued_message);
         steered.chain(waiting).collect()
     }
 
@@ -220,11 +220,11 @@ impl PromptQueue {
         }
         let mut messages = state.messages.iter();
         let at = messages.position(|one| one.prompt.uuid == Some(uuid))?;
-        state.messages.remove(at)?.described()
+        state.messages.remove(at)?.to_queued_message()
     }
 
     /// Withdraws all undelivered messages, the oldest first.
-    pub(crate) fn take_back_all(&self, control: &AgentHandle) -> Vec<QueuedMessage> {
+    pub(crate) fn withdraw_all(&self, control: &AgentHandle) -> Vec<QueuedMessage> {
         let mut state = self.state();
         let mut taken: Vec<QueuedMessage> = control
             .take_queued()
@@ -232,16 +232,16 @@ impl PromptQueue {
             .filter_map(steered)
             .collect();
         let messages = mem::take(&mut state.messages);
-        taken.extend(messages.iter().filter_map(QueueEntry::described));
-        let given = mem::take(&mut state.given);
+        taken.extend(messages.iter().filter_map(QueueEntry::to_queued_message));
+        let given = mem::take(&mut state.tracked);
         taken.sort_by_key(|one| given.iter().position(|uuid| *uuid == one.uuid));
         taken
     }
 
     /// Withdraws the newest undelivered message.
-    pub(crate) fn take_back_newest(&self, control: &AgentHandle) -> Option<QueuedMessage> {
+    pub(crate) fn withdraw_newest(&self, control: &AgentHandle) -> Option<QueuedMessage> {
         loop {
-            let newest = self.state().given.pop()?;
+            let newest = self.state().tracked.pop()?;
             if let Some(taken) = self.withdraw(newest, control) {
                 return Some(taken);
             }
@@ -252,7 +252,7 @@ impl PromptQueue {
     pub(crate) fn push_front(&self, next: NextMessage) {
         let message = QueueEntry {
             kind: next.kind,
-            is_followed: !next.delivered.is_empty(),
+            is_tracked: !next.delivered.is_empty(),
             scheduled: next.scheduled,
             ..next.prompt.into()
         };
@@ -273,7 +273,7 @@ impl PromptQueue {
 
     /// Adds content that gets no answer itself and is sent with the next message.
     pub(crate) fn push_context(&self, content: Vec<Content>) {
-        self.state().beside.extend(content);
+        self.state().pending_context.extend(content);
     }
 
     /// Closes the input.
@@ -284,7 +284,7 @@ impl PromptQueue {
 
     /// Records that the input cannot be read.
     pub(crate) fn fail(&self, problem: String) {
-        self.state().broken = Some(problem);
+        self.state().read_error = Some(problem);
         self.changed.notify_one();
     }
 
@@ -294,7 +294,7 @@ impl PromptQueue {
         loop {
             {
                 let mut state = self.state();
-                if let Some(what) = state.broken.take() {
+                if let Some(what) = state.read_error.take() {
                     anyhow::bail!("{what}");
                 }
                 if let Some(next) = state.pop() {
@@ -311,7 +311,7 @@ impl PromptQueue {
     }
 
     /// Marks the start of a run: steering messages go to it.
-    pub(crate) fn run_begins(&self) {
+    pub(crate) fn on_run_started(&self) {
         let mut state = self.state();
         state.running = true;
         state.setting_up = None;
@@ -351,13 +351,13 @@ impl PromptQueue {
     }
 
     /// Withdraws all queued messages and returns their ids.
-    pub(crate) fn forget_all(&self) -> Vec<Option<Uuid>> {
+    pub(crate) fn clear(&self) -> Vec<Option<Uuid>> {
         let messages = mem::take(&mut self.state().messages);
         messages.iter().map(|one| one.prompt.uuid).collect()
     }
 
     /// Marks the end of a run: messages that reached it too late come next.
-    pub(crate) fn run_ended(&self, control: &AgentHandle) {
+    pub(crate) fn on_run_ended(&self, control: &AgentHandle) {
         let mut state = self.state();
         state.running = false;
         control.cancel_expected_run();
@@ -369,9 +369,9 @@ impl PromptQueue {
             state.messages.push_front(QueueEntry {
                 scheduled: None,
                 prompt,
-                delivery: Delivery::Steer,
+                delivery: PromptDelivery::Steer,
                 kind: QueuedKind::Prompt,
-                is_followed: true,
+                is_tracked: true,
             });
         }
         let late = others.into_iter().flat_map(|one| one.content);
@@ -397,19 +397,19 @@ impl PromptQueue {
         more: impl FnOnce(&StartOptions) -> Result<(), String>,
     ) -> Result<(), String> {
         let mut state = self.state();
-        if state.begun && !initial.options.hooks.is_empty() {
+        if state.is_set_up && !initial.options.hooks.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
         }
         more(&initial.options)?;
-        state.initial = initial;
+        state.start_options = initial;
         Ok(())
     }
 
     /// Takes the start options when the session starts; they cannot be changed after that.
     pub(crate) fn take_start_options(&self) -> CheckedStartOptions {
         let mut state = self.state();
-        state.begun = true;
-        mem::take(&mut state.initial)
+        state.is_set_up = true;
+        mem::take(&mut state.start_options)
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
@@ -422,7 +422,7 @@ fn steered(prompt: Prompt) -> Option<QueuedMessage> {
     Some(QueuedMessage {
         uuid: prompt.uuid?,
         prompt,
-        delivery: Delivery::Steer,
+        delivery: PromptDelivery::Steer,
         kind: QueuedKind::Prompt,
     })
 }
@@ -432,11 +432,11 @@ impl QueueState {
     fn remember(&mut self, uuid: Option<Uuid>, control: &AgentHandle) {
         let steering = control.queued_prompts();
         let messages = &self.messages;
-        self.given.retain(|one| {
+        self.tracked.retain(|one| {
             let is = |prompt: &Prompt| prompt.uuid == Some(*one);
             steering.iter().any(is) || messages.iter().any(|message| is(&message.prompt))
         });
-        self.given.extend(uuid);
+        self.tracked.extend(uuid);
     }
 
     /// Takes the next message, merged with those that belong to it.
@@ -444,13 +444,13 @@ impl QueueState {
         let first = self.messages.pop_front()?;
         let mut parts = vec![first];
         // Messages that came too late for a run are merged into one.
-        while parts[0].joins()
-            && let Some(next) = self.messages.pop_front_if(|next| next.joins())
+        while parts[0].can_merge()
+            && let Some(next) = self.messages.pop_front_if(|next| next.can_merge())
         {
             parts.push(next);
         }
-        let delivered = parts.iter().filter(|one| one.is_followed);
-        let delivered = delivered.filter_map(QueueEntry::described).collect();
+        let delivered = parts.iter().filter(|one| one.is_tracked);
+        let delivered = delivered.filter_map(QueueEntry::to_queued_message).collect();
         let kind = parts[0].kind;
         let scheduled = parts[0].scheduled.take();
         let mut prompts = parts.into_iter().map(|one| one.prompt);
@@ -459,7 +459,7 @@ impl QueueState {
             prompt.content.extend(more.content);
             prompt.mentions.extend(more.mentions);
         }
-        let mut content = mem::take(&mut self.beside);
+        let mut content = mem::take(&mut self.pending_context);
         content.append(&mut prompt.content);
         prompt.content = content;
         Some(NextMessage {

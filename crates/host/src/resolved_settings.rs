@@ -9,7 +9,7 @@ use std::{
 use haft_contract::{PermissionMode, RuleDestination, RuleList, RuleScope, ToolSpec};
 use haft_engine::{
     hooks::{Hooks, HttpHookLimits},
-    permissions::{PatternBases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
+    permissions::{PatternBases, PermissionSettings, Policy, RuleStore, RuleSet, SandboxSettings},
     settings::{
         AutoMemory, LocalRules, Settings, SettingsFlags, SettingsProblem, TrustState, files,
     },
@@ -25,7 +25,7 @@ pub struct ResolvedSettings {
     /// The additional settings.
     pub flags: SettingsFlags,
     /// All permission rules.
-    pub rules: Rules,
+    pub rules: RuleSet,
     /// The additional working directories.
     pub directories: Vec<PathBuf>,
     /// The permission mode.
@@ -67,7 +67,7 @@ impl ResolvedSettings {
         Policy {
             rules: self.rules.clone().into(),
             sandbox: self.sandbox.clone().into(),
-            ..Policy::of_directories(self.mode, &roots).with_home(Some(&places.home))
+            ..Policy::for_directories(self.mode, &roots).with_home(Some(&places.home))
         }
     }
 
@@ -96,12 +96,12 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
     if let Some(given) = &flags.settings {
         // An error instead of a warning, because a session without the given settings could permit
         // more.
-        files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+        files::read_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
     let mut settings = Settings::load(places, &flags, TrustState::default());
     settings.trust = TrustState::evaluate(&settings.places, &flags, &settings.executable_items());
     let mut rules = settings.rules(&config.allow, &config.deny);
-    settings.understand(&mut rules, &known_tools());
+    settings.check_rules(&mut rules, &known_tools());
     let mut directories = config.directories.clone();
     for directory in settings.directories() {
         // A missing directory does not prevent the session.
@@ -110,7 +110,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
         } else {
             settings.problems.push(SettingsProblem {
                 place: "additionalDirectories".to_owned(),
-                what: format!("{} is not a directory; it is ignored", directory.display()),
+                text: format!("{} is not a directory; it is ignored", directory.display()),
             });
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn period(settings: &mut Settings) -> Option<Duration> {
         _ => {
             settings.problems.push(SettingsProblem {
                 place: SETTING.to_owned(),
-                what: format!("{value}: expected a number of days above 0; nothing is removed"),
+                text: format!("{value}: expected a number of days above 0; nothing is removed"),
             });
             None
         }

@@ -37,11 +37,11 @@ impl PromptSource for ServedPrompts {
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
-            let skill = self.book.find(name, SkillCaller::Person)?;
+            let skill = self.book.find(name, SkillCaller::User)?;
             let line = line(&skill, given);
             let invoked = self
                 .book
-                .invoke(name, &line, SkillCaller::Person, &self.calls, &cx.cancel)
+                .invoke(name, &line, SkillCaller::User, &self.calls, &cx.cancel)
                 .await?;
             if let Some(why) = invoked.hooks.stop {
                 return Err(format!("a hook stopped it: {why}"));

@@ -67,7 +67,7 @@ pub struct SessionEnd {
     /// Whether calls were denied.
     pub has_denials: bool,
     /// Whether the session ended without a prompt: no message arrived, and no hook provided one.
-    pub was_silent: bool,
+    pub had_no_prompt: bool,
 }
 
 impl AgentSession {
@@ -125,25 +125,25 @@ impl AgentSession {
     async fn run_session(mut self) -> anyhow::Result<SessionEnd> {
         let _servers = ServerShutdownGuard(Arc::clone(&self.shared));
         let Some(first_message) = self.first_message().await? else {
-            return Ok(self.end_state());
+            return Ok(self.unanswered_end());
         };
         let resolution = self.model.resolve(&self.shared.control);
         let Some(resolved) = self.shared.stop.run_until_stopped(resolution).await else {
-            return Ok(self.end_state());
+            return Ok(self.unanswered_end());
         };
         resolved?;
-        self.measure_model();
+        self.wrap_model_for_telemetry();
         let mut plan = self.plan_session().await?;
         self.announce(&mut plan).await?;
         let setting_up = self.shared.queue.start_setup();
         let Some(tools) = self.connect(&plan, &setting_up).await? else {
-            return Ok(self.end_state());
+            return Ok(self.unanswered_end());
         };
         let mut assembled = self.assemble(&mut plan, tools).await?;
         let home = self.config.environment.home();
         let servers = Arc::clone(&self.shared.servers);
         let expander = mentions::mention_expander(home, servers, Arc::clone(&self.events));
-        assembled.agent.attach_with(expander);
+        assembled.agent.set_mention_expander(expander);
         let first_message = self
             .opening_message(first_message, &plan, &mut assembled.agent)
             .await;
@@ -152,8 +152,8 @@ impl AgentSession {
         if is_silent || (first_message.is_none() && self.config.setup.init_only) {
             assembled.agent.end_session("other", &*self.events).await;
             return Ok(SessionEnd {
-                was_silent: true,
-                ..self.end_state()
+                had_no_prompt: true,
+                ..self.unanswered_end()
             });
         }
         let environment = assembled.environment.take();
@@ -170,15 +170,15 @@ impl AgentSession {
             shared: &self.shared,
             background,
             events: &self.events,
-            shape: plan.shape.as_ref(),
+            output_schema: plan.shape.as_ref(),
             one_result: self.config.one_result,
             commands: SlashCommands {
-                book: assembled.skills,
-                launches: assembled.launches,
+                skills: assembled.skills,
+                can_launch_subagents: assembled.launches,
                 servers: Some(Arc::clone(&self.shared.servers)),
                 folder: assembled.folder,
-                successor: Some(self.conversation_starter()),
-                opens: Some(self.conversation_resumer()),
+                start_conversation: Some(self.conversation_starter()),
+                resume_conversation: Some(self.conversation_resumer()),
                 input: Some(self.input()),
             },
             reports_idle: self.config.reports_idle,
@@ -194,7 +194,7 @@ impl AgentSession {
     }
 
     /// Wraps the model so that telemetry records its replies, if telemetry is on.
-    fn measure_model(&mut self) {
+    fn wrap_model_for_telemetry(&mut self) {
         if let Some(telemetry) = self.events.telemetry() {
             let (selected, config) = (&mut self.model, &self.config);
             let provider = selected.provider_name(&config.model, &config.environment);
@@ -206,7 +206,7 @@ impl AgentSession {
     /// Returns the function that creates the conversation after `/clear`.
     fn conversation_starter(&self) -> Box<StartConversation> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
-        Box::new(move || conversation::successor(&config, &events))
+        Box::new(move || conversation::new_conversation(&config, &events))
     }
 
     /// Returns the function that opens another conversation for `/resume`.
@@ -264,7 +264,7 @@ impl AgentSession {
                 agent.setup("maintenance", events).await;
             }
             match setup.init_only {
-                true => SessionOpening::Over,
+                true => SessionOpening::EndsNow,
                 false => agent
                     .start_session(events)
                     .await
@@ -274,7 +274,7 @@ impl AgentSession {
         // If the session is stopped here, the first run still starts. It ends immediately and reports
         // the stop.
         match opening.await.unwrap_or(SessionOpening::NoPrompt) {
-            SessionOpening::Over => None,
+            SessionOpening::EndsNow => None,
             SessionOpening::NoPrompt => first_message,
             SessionOpening::HookPrompt(prompt) => {
                 if let Some(first_message) = first_message {
@@ -309,7 +309,7 @@ impl AgentSession {
     }
 
     /// Returns the outcome of a session that has answered no message.
-    fn end_state(&self) -> SessionEnd {
+    fn unanswered_end(&self) -> SessionEnd {
         SessionEnd {
             stopped: self.shared.stop.requested(),
             ..SessionEnd::default()
@@ -339,7 +339,7 @@ impl Drop for ServerShutdownGuard {
 /// The result of the hooks for the start of a session.
 enum SessionOpening {
     /// Only the setup hooks had to run, so the session ends.
-    Over,
+    EndsNow,
     /// The prompt that hooks provide. It comes before the user's message.
     HookPrompt(String),
     /// The hooks provide no prompt.
@@ -354,10 +354,10 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     config.environment = resolved.environment.clone();
     let environment = config.environment.clone();
     if let Some(telemetry) = SessionTelemetry::from_environment(&environment, &events) {
-        events.recorded_by(telemetry);
+        events.set_telemetry(telemetry);
     }
     let selected = model::select_model(&config, &resolved.settings, parts.model)?;
-    limits(&config)?;
+    run_limits(&config)?;
     let output_schema = config.output_schema.as_deref();
     let output_schema = output_schema.map(OutputSchema::parse).transpose()?;
     let extensions = SessionExtensions::load(&config, &resolved);
@@ -368,7 +368,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     for worktree in haft_tools::worktree::orphaned_worktrees(&config.cwd) {
         events.warn(worktree.notice());
     }
-    let (plugin_servers, plugin_main_agent) = take_plugins(&mut resolved, &extensions, &events);
+    let (plugin_servers, plugin_main_agent) = apply_plugins(&mut resolved, &extensions, &events);
     let servers = Arc::new(mcp::collect_servers(&config, &resolved, &plugin_servers)?);
     let trusted = resolved.settings.trust.runs;
     let kinds = AgentKinds::find(&config, &extensions, trusted, &events);
@@ -393,16 +393,16 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         kinds: Mutex::new(kinds),
         extensions: extensions.details(),
         reload: extensions.reload(&config, &resolved, plugin_main_agent.as_deref()),
-        current: Mutex::new((selected.settings.name.clone(), selected.settings.window)),
+        initial_model: Mutex::new((selected.settings.name.clone(), selected.settings.window)),
         names: selected.names.clone(),
-        budget: UnpricedModelWarning::of(&config, &selected, &events),
-        bypass: bypass(&config, &resolved),
+        budget: UnpricedModelWarning::new(&config, &selected, &events),
+        bypass_allowed: check_bypass(&config, &resolved),
         environment,
-        answers_shell: resolved.settings.merged()["respondToBashCommands"] != false,
+        model_answers_shell: resolved.settings.merged()["respondToBashCommands"] != false,
         config: config.clone(),
-        permitted: resolved.clone(),
+        settings: resolved.clone(),
         doctor: parts.doctor,
-        is_abandoned: AtomicBool::new(false),
+        is_detached: AtomicBool::new(false),
     });
     Ok(AgentSession {
         config,
@@ -411,7 +411,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         output_schema,
         extensions,
         events,
-        question_target: parts.asked,
+        question_target: parts.question_target,
         link: parts.servers,
         elicitations: parts.elicitations,
         editor: parts.editor,
@@ -425,7 +425,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
 
 /// Applies the hooks and language servers of the plugins. Returns their MCP servers, and the agent
 /// kind that they set for the main agent.
-fn take_plugins(
+fn apply_plugins(
     settings: &mut ResolvedSettings,
     extensions: &SessionExtensions,
     events: &EventEmitter,
@@ -441,7 +441,7 @@ fn take_plugins(
 
 /// Checks whether the permission mode may be switched to bypassPermissions later. The error is the
 /// reason why not.
-fn bypass(config: &SessionConfig, resolved: &ResolvedSettings) -> Result<(), String> {
+fn check_bypass(config: &SessionConfig, resolved: &ResolvedSettings) -> Result<(), String> {
     if resolved.mode == PermissionMode::BypassPermissions {
         return Ok(());
     }
@@ -460,7 +460,7 @@ fn bypass(config: &SessionConfig, resolved: &ResolvedSettings) -> Result<(), Str
 }
 
 /// Returns the limits at which a run ends even if the model is not done.
-pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
+pub(crate) fn run_limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
     let mut limits = RunLimits::default();
     limits.max_turns = match config.max_turns {
         Some(max) => Some(max),

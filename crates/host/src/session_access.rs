@@ -133,7 +133,7 @@ impl SessionAccess {
     /// Marks a file as read.
     pub(crate) fn mark_read(&self, path: &Path) -> Result<(), String> {
         let services = self.services.get().ok_or(NOT_BEGUN)?;
-        note_read(services, path)
+        record_read(services, path)
     }
 
     /// Stops a background task.
@@ -157,7 +157,7 @@ impl SessionAccess {
             .get()
             .map(|services| services.get::<ShellService>())
         {
-            return shell.background_named(tool_use_id);
+            return shell.move_calls_to_background(tool_use_id);
         }
         let _ = tool_use_id; // a build without commands moves none
         0
@@ -314,8 +314,8 @@ fn sizes(conversation: &Conversation) -> ConversationSizes {
 pub(crate) const NOT_BEGUN: &str = "the session has not begun: send a message first";
 
 #[cfg(feature = "fs")]
-fn note_read(services: &Services, path: &Path) -> Result<(), String> {
-    haft_tools::note_read(services, path)
+fn record_read(services: &Services, path: &Path) -> Result<(), String> {
+    haft_tools::record_read(services, path)
 }
 
 #[cfg(not(feature = "fs"))]
@@ -331,7 +331,7 @@ fn rewind(services: &Services, since: SystemTime, preview: bool) -> Result<Rewou
             files: rewound.files,
             insertions: rewound.insertions,
             deletions: rewound.deletions,
-            left: rewound.left,
+            left: rewound.not_restored,
         }),
         Err(RewindError::Nothing) => Ok(RewoundFiles::default()),
         Err(RewindError::NoJournal) => Err(NOT_BEGUN.to_owned()),

@@ -16,7 +16,7 @@ use crate::{
 #[must_use]
 pub struct SessionParts {
     pub(crate) events: Arc<dyn EventSink>,
-    pub(crate) asked: QuestionTarget,
+    pub(crate) question_target: QuestionTarget,
     pub(crate) servers: Option<Arc<dyn ServerLink>>,
     pub(crate) elicitations: Option<Arc<dyn ElicitationHost>>,
     pub(crate) editor: Option<Arc<dyn EditorFiles>>,
@@ -50,7 +50,7 @@ impl SessionParts {
     pub fn shared(events: Arc<dyn EventSink>) -> Self {
         Self {
             events,
-            asked: QuestionTarget::None,
+            question_target: QuestionTarget::None,
             servers: None,
             elicitations: None,
             editor: None,
@@ -58,7 +58,7 @@ impl SessionParts {
             tools: Vec::new(),
             progress: None,
             doctor: None,
-            clock: clock::of_machine(),
+            clock: clock::shared_machine_clock(),
             telemetry: None,
         }
     }
@@ -71,14 +71,14 @@ impl SessionParts {
 
     /// Sets the handler of approval requests, questions and plans.
     pub fn questions(mut self, questions: impl QuestionHandler + 'static) -> Self {
-        self.asked = QuestionTarget::Handler(Arc::new(questions));
+        self.question_target = QuestionTarget::Handler(Arc::new(questions));
         self
     }
 
     /// Reports questions as events, answered by
     /// [`SessionInput::answer`](crate::SessionInput::answer).
     pub fn questions_as_events(mut self) -> Self {
-        self.asked = QuestionTarget::Events;
+        self.question_target = QuestionTarget::Events;
         self
     }
 

@@ -87,7 +87,7 @@ impl AgentSession {
         let config = &self.config;
         let mut initial = self.shared.queue.take_start_options();
         let judges = Arc::clone(&self.model.model);
-        let shape = self.output_schema.take().or_else(|| initial.shape.take());
+        let shape = self.output_schema.take().or_else(|| initial.output_schema.take());
         let kinds = self.shared.kinds().with(&initial.options.agents);
         let main = kinds.find_kind(self.shared.reload.main_name().as_deref())?;
         let plain_settings = self.model.settings.clone();
@@ -95,7 +95,7 @@ impl AgentSession {
         let settings =
             main_agent::model_settings(main.as_ref(), config, names, &plain_settings).await;
         self.model.settings = settings;
-        let plain_limits = session::limits(config)?;
+        let plain_limits = session::run_limits(config)?;
         let limits = main_agent::limits(main.as_ref(), config, plain_limits.clone());
         self.shared.set_initial_model(&self.model.settings);
         let asked = [&self.model.settings.name].into_iter();
@@ -304,7 +304,7 @@ impl AgentSession {
         let skills = self
             .extensions
             .skill_service(plan.id, settings.effort.clone());
-        let effects = skill_effects::of(self);
+        let effects = skill_effects::session_skill_effects(self);
         let skills = skills.map(|book| Arc::new(SkillService { effects, ..book }));
         let cwd = self.config.cwd.clone();
         let bases = PatternBases {
@@ -326,15 +326,15 @@ impl AgentSession {
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
             window: Some(settings.window),
-            judge: Some(Arc::new(judge)),
+            hook_model: Some(Arc::new(judge)),
             servers: Some(Arc::clone(&self.shared.servers)),
-            ear: Some(Arc::new(HookEventForwarder {
+            hook_events: Some(Arc::new(HookEventForwarder {
                 events: Arc::clone(&self.events),
                 shared: Arc::downgrade(&self.shared),
             })),
             defers: true,
-            own: mem::take(&mut self.tools),
-            external: servers,
+            embedder_tools: mem::take(&mut self.tools),
+            server_tools: servers,
             answer: plan.shape.as_ref().and_then(|shape| shape.tool.clone()),
             progress: Some(progress),
             subagents: Some(plan.subagents.service()),
@@ -345,7 +345,7 @@ impl AgentSession {
                 .map(|schedules| schedules.service()),
             skills: skills.clone(),
             pending_servers: SessionPendingServers::servers(&self.shared),
-            notifier: Some(EventNotifier::of(
+            notifier: Some(EventNotifier::from_settings(
                 &self.settings.settings.merged(),
                 &self.events,
             )),
@@ -393,7 +393,7 @@ impl AgentSession {
         };
         let style = self.extensions.style.clone();
         let prompt = PromptParts { plain, style };
-        let system = prompt.of(plan.main.as_ref());
+        let system = prompt.system_prompt_for(plan.main.as_ref());
         if let Some((settings, limits, servers)) = plan.plain.take() {
             let _ = self.shared.reload.main.set(MainAgent {
                 kind: Mutex::new(plan.main.clone()),

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::AgentSession;
 
 /// Returns the functions that apply these effects in the session.
-pub(crate) fn of(session: &AgentSession) -> SkillEffects {
+pub(crate) fn session_skill_effects(session: &AgentSession) -> SkillEffects {
     let (names, budget) = (session.model.names.clone(), session.shared.budget.clone());
     let resolve = move |name: String| {
         let (names, budget) = (names.clone(), budget.clone());
@@ -62,7 +62,7 @@ pub(crate) fn of(session: &AgentSession) -> SkillEffects {
             slash: places.cwd.clone(),
         };
         let (handlers, problems) = hook_conditions::read(scope, Some(&skill.file), &value, &bases);
-        let handlers = handlers.into_iter().map(|one| one.of_skill(&skill.name));
+        let handlers = handlers.into_iter().map(|one| one.with_skill(&skill.name));
         hooks.add(handlers.collect());
         problems.iter().map(ToString::to_string).collect()
     };

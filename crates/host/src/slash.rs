@@ -30,17 +30,17 @@ pub(crate) type ResumeConversation = dyn Fn(&str) -> anyhow::Result<OpenTranscri
 #[derive(Default)]
 pub(crate) struct SlashCommands {
     /// None: prompts are not parsed for commands.
-    pub(crate) book: Option<Arc<SkillService>>,
+    pub(crate) skills: Option<Arc<SkillService>>,
     /// Subagents can be launched.
-    pub(crate) launches: bool,
+    pub(crate) can_launch_subagents: bool,
     /// The servers whose prompts are commands.
     pub(crate) servers: Option<Arc<Servers>>,
     /// The folder for the results of servers.
     pub(crate) folder: PathBuf,
     /// Starts the conversation that replaces a cleared one.
-    pub(crate) successor: Option<Box<StartConversation>>,
+    pub(crate) start_conversation: Option<Box<StartConversation>>,
     /// Resumes another conversation by its id or title.
-    pub(crate) opens: Option<Box<ResumeConversation>>,
+    pub(crate) resume_conversation: Option<Box<ResumeConversation>>,
     /// The session that built-in commands control.
     pub(crate) input: Option<SessionInput>,
 }
@@ -54,7 +54,7 @@ impl SlashCommands {
         events: &EventEmitter,
         stop: &StopSignal,
     ) -> PromptOutcome {
-        let Some(book) = &self.book else {
+        let Some(book) = &self.skills else {
             return PromptOutcome::Prompt(prompt);
         };
         let typed = prompt
@@ -140,7 +140,7 @@ impl SlashCommands {
                     Err(why) => announced(agent, events, Err(why)),
                 }
             }
-            _ => match skills(book, &called, agent, self.launches, events).await {
+            _ => match skills(book, &called, agent, self.can_launch_subagents, events).await {
                 Ok(text) => {
                     *typed = text;
                     return PromptOutcome::Prompt(prompt);
@@ -153,7 +153,7 @@ impl SlashCommands {
 
     /// Assigns the skills to a conversation.
     pub(crate) fn set_session(&self, id: SessionId) {
-        if let Some(book) = &self.book {
+        if let Some(book) = &self.skills {
             book.set_session(&id.to_string());
         }
     }
@@ -208,7 +208,7 @@ async fn skills(
             Some(_) => *name,
             None => name.strip_prefix(THEIRS).unwrap_or(name),
         };
-        let found = book.find(name, SkillCaller::Person);
+        let found = book.find(name, SkillCaller::User);
         let skill = found.map_err(|why| format!("/{name}: {why}"))?;
         if skill.fork.is_some() && !launches {
             return Err(format!(
@@ -228,7 +228,7 @@ async fn skills(
         let known = agent.fire_prompt_expansion(&what, events).await;
         let known = known.map_err(|why| format!("/{name}: a hook stopped it: {why}"))?;
         let invoked = book
-            .invoke(name, called.arguments, SkillCaller::Person, &aside, &cancel)
+            .invoke(name, called.arguments, SkillCaller::User, &aside, &cancel)
             .await?;
         patches.extend(invoked.patches());
         for message in invoked.hooks.messages.iter().chain(&invoked.warnings) {

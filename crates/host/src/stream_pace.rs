@@ -36,7 +36,7 @@ impl Model for PacedModel {
         let pace = self.pace;
         let events = self.model.stream(request, cancel).flat_map(|event| {
             stream::iter(match event {
-                Ok(ModelEvent::Text { index, text }) => words(&text)
+                Ok(ModelEvent::Text { index, text }) => split_words(&text)
                     .map(|text| Ok(ModelEvent::Text { index, text }))
                     .collect(),
                 other => vec![other],
@@ -58,7 +58,7 @@ impl Model for PacedModel {
 }
 
 /// Splits a text into words, each with the space after it.
-fn words(text: &str) -> impl Iterator<Item = String> {
+fn split_words(text: &str) -> impl Iterator<Item = String> {
     let words: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
     words.into_iter()
 }

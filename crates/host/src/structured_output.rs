@@ -10,10 +10,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use haft_agent::{FinalAnswer, RunResult};
 use haft_contract::{
-    Access, AgentAccess, BoundCall, BoxFuture, CallContext, CancellationToken, DynTool, Effects,
-    Profile, ToolError, ToolOutput, ToolPermission, ToolSpec,
+    ToolAccess, AgentAccess, BoundCall, BoxFuture, CallContext, CancellationToken, DynTool, Effects,
+    ToolProfile, ToolError, ToolOutput, ToolPermission, ToolSpec,
 };
-use haft_engine::{Registry, SchemaValidator};
+use haft_engine::{ToolRegistry, SchemaValidator};
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ impl OutputSchema {
         let validator = SchemaValidator::new(&schema).context("the JSON schema is not valid")?;
         let validator = Arc::new(validator);
         Ok(Self {
-            tool: AnswerTool::of(&schema, &validator),
+            tool: AnswerTool::for_schema(&schema, &validator),
             schema,
             validator,
         })
@@ -67,7 +67,7 @@ impl OutputSchema {
     }
 
     /// Clears the answer before a new message.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn reset(&self) {
         if let Some(tool) = &self.tool {
             tool.answer.begin();
         }
@@ -123,7 +123,7 @@ fn problems(validator: &SchemaValidator, value: &Value) -> Option<Vec<String>> {
 
 impl AnswerTool {
     /// Creates the tool with this input schema; `None` if providers would reject it as a tool.
-    fn of(schema: &Value, validator: &Arc<SchemaValidator>) -> Option<Self> {
+    fn for_schema(schema: &Value, validator: &Arc<SchemaValidator>) -> Option<Self> {
         let choices = [
             "oneOf", "anyOf", "allOf", "not", "if", "$ref", "enum", "const",
         ];
@@ -136,19 +136,19 @@ impl AnswerTool {
                 name: TOOL.to_owned(),
                 description: DESCRIPTION.to_owned(),
                 input_schema: schema.clone(),
-                profile: Profile {
+                profile: ToolProfile {
                     family: "session".into(),
                     search_hint: "final answer result".into(),
-                    access: Access::Reads,
+                    access: ToolAccess::Reads,
                     agents: AgentAccess::Main,
                     basic: true,
-                    ..Profile::default()
+                    ..ToolProfile::default()
                 },
             },
             validator: Arc::clone(validator),
             answer: Arc::clone(&answer),
         });
-        let is_one = Registry::new().add_erased(Arc::clone(&tool)).is_ok();
+        let is_one = ToolRegistry::new().add_erased(Arc::clone(&tool)).is_ok();
         is_one.then_some(Self { tool, answer })
     }
 

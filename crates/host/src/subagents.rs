@@ -58,7 +58,7 @@ impl AgentKinds {
         events: &Arc<EventEmitter>,
     ) -> Self {
         let environment = &config.environment;
-        let mut options = AgentOptions::of_environment(|name| environment.variable(name));
+        let mut options = AgentOptions::from_environment(|name| environment.variable(name));
         // A bare session has no tool to launch subagents.
         options.without_built_ins |= config.bare;
         options.given.extend(config.agents.clone());
@@ -255,7 +255,7 @@ fn memory(kind: &AgentDefinition, places: &ExtensionPlaces) -> Option<String> {
 mod tests {
     use std::path::PathBuf;
 
-    use haft_contract::{Access, AgentAccess};
+    use haft_contract::{ToolAccess, AgentAccess};
 
     use super::*;
 
@@ -277,7 +277,7 @@ mod tests {
         for kind in ["Explore", "Plan"] {
             let without = &agents.get(kind).unwrap().disallowed_tools;
             for spec in &tools {
-                let changes = spec.profile.access == Access::Paths
+                let changes = spec.profile.access == ToolAccess::Paths
                     || spec.profile.agents == AgentAccess::Launching;
                 assert!(
                     !changes || without.contains(&spec.name),

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{BoxFuture, CallId};
 use haft_mcp::server::{
-    LogLevel, McpService, OpenCalls, OpenSession, PoolService, ServerDescription, SessionNotifier,
+    LogLevel, McpService, ActiveCalls, OpenSession, PoolService, ServerDescription, SessionNotifier,
 };
 use serde_json::json;
 
@@ -52,7 +52,7 @@ impl OpenSession for ToolServer {
         notifier: SessionNotifier,
     ) -> BoxFuture<'_, Result<Arc<dyn McpService>, String>> {
         Box::pin(async move {
-            let calls = OpenCalls::default();
+            let calls = ActiveCalls::default();
             let (progress, updates) = haft_contract::progress::channel(CallId::new());
             let (person, tells) = (Arc::clone(&self.events), notifier.clone());
             let parts = SessionParts::new(move |event: &SessionEvent| {

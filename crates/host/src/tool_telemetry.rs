@@ -12,7 +12,7 @@ pub struct ToolTelemetry(Arc<OnceLock<Option<Arc<SessionTelemetry>>>>);
 
 impl ToolTelemetry {
     /// Returns the telemetry of a session. The first session determines the exporter.
-    pub(crate) fn of(
+    pub(crate) fn for_session(
         &self,
         environment: &Environment,
         events: &Arc<EventEmitter>,
@@ -20,7 +20,7 @@ impl ToolTelemetry {
         let all = self
             .0
             .get_or_init(|| SessionTelemetry::from_environment(environment, events));
-        all.as_ref().map(|all| all.of_tools())
+        all.as_ref().map(|all| all.for_tool_session())
     }
 
     /// Sends the remaining data, if there is time.

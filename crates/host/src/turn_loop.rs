@@ -23,7 +23,7 @@ pub(crate) struct TurnLoop<'a> {
     pub(crate) shared: &'a SharedState,
     pub(crate) background: BackgroundWatcher,
     pub(crate) events: &'a EventEmitter,
-    pub(crate) shape: Option<&'a OutputSchema>,
+    pub(crate) output_schema: Option<&'a OutputSchema>,
     /// Whether the results of background subagents belong to the result of the message that launched
     /// them.
     pub(crate) one_result: bool,
@@ -71,10 +71,10 @@ impl TurnLoop<'_> {
         while let Some(turn) = next {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
             shared.access.refresh(self.agent);
-            shared.queue.run_begins();
+            shared.queue.on_run_started();
             let origin = turn.origin();
             let (run, structured) = self.run_turn(turn).await;
-            shared.queue.run_ended(&shared.control);
+            shared.queue.on_run_ended(&shared.control);
             shared.access.refresh(self.agent);
             shared.conversation_changed();
             end.stopped = shared.stop.requested();
@@ -93,12 +93,12 @@ impl TurnLoop<'_> {
             if end.stopped.is_some() {
                 return Ok(end);
             }
-            if self.is_abandoned() {
+            if self.is_detached() {
                 break;
             }
-            next = self.next().await?;
+            next = self.wait_for_input().await?;
         }
-        if !self.is_abandoned() {
+        if !self.is_detached() {
             shared.stop.run_until_stopped(self.background.close()).await;
         }
         end.stopped = shared.stop.requested();
@@ -122,13 +122,13 @@ impl TurnLoop<'_> {
     }
 
     /// Returns whether the front end has detached from the session.
-    fn is_abandoned(&self) -> bool {
-        self.shared.is_abandoned.load(Ordering::Relaxed)
+    fn is_detached(&self) -> bool {
+        self.shared.is_detached.load(Ordering::Relaxed)
     }
 
     /// Waits for the input of the next turn. Returns `None` if the input is closed and no background
     /// task can provide any.
-    async fn next(&mut self) -> anyhow::Result<Option<TurnInput>> {
+    async fn wait_for_input(&mut self) -> anyhow::Result<Option<TurnInput>> {
         let (queue, stop) = (&self.shared.queue, &self.shared.stop);
         let mut is_idle = false;
         let mut reports_idle = self.reports_idle && self.shared.has_idle_hooks();
@@ -199,7 +199,7 @@ impl TurnLoop<'_> {
                 }
             }
             TurnInput::Shell(prompt) => {
-                let model_answers = self.shared.answers_shell;
+                let model_answers = self.shared.model_answers_shell;
                 match shell_line::run(prompt, model_answers, self.agent, self.events).await {
                     PromptOutcome::Prompt(prompt) => TurnInput::Message(prompt),
                     PromptOutcome::Answered(result) => return (*result, None),
@@ -208,11 +208,11 @@ impl TurnLoop<'_> {
             // The user did not type this input, so it is not parsed for commands and mentions.
             input @ (TurnInput::Scheduled(_) | TurnInput::BackgroundNotice) => input,
         };
-        if let Some(schema) = self.shape {
-            schema.begin();
+        if let Some(schema) = self.output_schema {
+            schema.reset();
         }
         let mut result = self.run_with_background(turn).await;
-        let Some(schema) = self.shape else {
+        let Some(schema) = self.output_schema else {
             return (result, None);
         };
         let mut retries = 0;
@@ -239,7 +239,7 @@ impl TurnLoop<'_> {
     /// Runs the agent on an input. If `one_result` is set, also runs it on the results of background
     /// subagents, and merges these runs into one result.
     async fn run_with_background(&mut self, turn: TurnInput) -> RunResult {
-        let mut result = self.once(turn).await;
+        let mut result = self.run_agent(turn).await;
         while self.one_result && !result.is_error() {
             let has_notice = self
                 .shared
@@ -249,14 +249,14 @@ impl TurnLoop<'_> {
                 break;
             }
             self.events.emit(&SessionEvent::Continues);
-            let again = self.once(TurnInput::BackgroundNotice).await;
+            let again = self.run_agent(TurnInput::BackgroundNotice).await;
             result = structured_output::merge_results(result, again);
         }
         result
     }
 
     /// Runs the agent once on an input. If the session is stopped, interrupts the run.
-    async fn once(&mut self, turn: TurnInput) -> RunResult {
+    async fn run_agent(&mut self, turn: TurnInput) -> RunResult {
         let shared = self.shared;
         let (agent, events) = (&mut *self.agent, self.events);
         if let (TurnInput::Message(prompt), Some(telemetry)) = (&turn, events.telemetry()) {

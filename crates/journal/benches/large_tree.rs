@@ -56,7 +56,7 @@ fn make(
 /// With the limits that sessions have, but for the time of the first look.
 fn measure(what: &str, root: &Path, undo: &Path) -> std::io::Result<()> {
     let limits = SnapshotLimits {
-        look: Duration::from_secs(60),
+        scan_time: Duration::from_secs(60),
         ..SnapshotLimits::default()
     };
     let journal = Journal::new(None).with_undo(undo).with_sweep_limits(limits);

@@ -81,15 +81,15 @@ impl Journal {
         if !is_text || text.len() as u64 > BUFFER_LIMIT || text.contains('\0') {
             return Ok(None);
         }
-        let hash = ContentHash::of(&disk.bytes);
+        let hash = ContentHash::compute(&disk.bytes);
         let seen = self.ledger().seen(&real);
         let by_editor = seen
             .as_ref()
-            .is_some_and(|seen| seen.sight.by == ReadSource::Editor);
+            .is_some_and(|seen| seen.read_record.source == ReadSource::Editor);
         if is_same(&disk.bytes, text.as_bytes()) {
             // The text that was shown is saved now, so the ledger records it as content on disk.
             if by_editor {
-                self.settle(&real, disk);
+                self.record_saved_text(&real, disk);
             }
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Journal {
         }
         let known = match by_editor {
             true => self.bases().get(&real).copied(),
-            false => seen.and_then(|seen| seen.sight.hash),
+            false => seen.and_then(|seen| seen.read_record.hash),
         };
         let content = preserve_form(target.path(), &disk.bytes, text);
         Ok(Some(UnsavedText {
@@ -128,16 +128,16 @@ impl Journal {
         let Some(disk) = FileSnapshot::take(&unsaved.real, u64::MAX)? else {
             return Err(JournalError::NotSaved { path: path() });
         };
-        if ContentHash::of(&disk.bytes) == unsaved.disk {
+        if ContentHash::compute(&disk.bytes) == unsaved.disk {
             return Err(JournalError::NotSaved { path: path() });
         }
         let seen = self.ledger().seen(&unsaved.real);
         let is_seen = seen.is_some_and(|seen| {
-            seen.sight.by == ReadSource::Editor
-                && seen.sight.hash == Some(ContentHash::of(&unsaved.content))
+            seen.read_record.source == ReadSource::Editor
+                && seen.read_record.hash == Some(ContentHash::compute(&unsaved.content))
         });
         if is_seen && is_same(&disk.bytes, unsaved.text.as_bytes()) {
-            self.settle(&unsaved.real, disk);
+            self.record_saved_text(&unsaved.real, disk);
         }
         Ok(())
     }
@@ -153,17 +153,17 @@ impl Journal {
     }
 
     /// Records text that was seen in an editor as seen on disk.
-    fn settle(&self, real: &Path, disk: FileSnapshot) {
+    fn record_saved_text(&self, real: &Path, disk: FileSnapshot) {
         let Some(seen) = self.ledger().seen(real) else {
             return;
         };
-        let mut sight = seen.sight;
-        sight.by = ReadSource::Read;
-        sight.hash = Some(ContentHash::of(&disk.bytes));
+        let mut sight = seen.read_record;
+        sight.source = ReadSource::Read;
+        sight.hash = Some(ContentHash::compute(&disk.bytes));
         sight.settled = disk.stamp.is_settled();
         sight.stamp = disk.stamp;
         self.bases().remove(real);
-        self.ledger().forget(real);
+        self.ledger().remove(real);
         self.ledger().record(real, sight, Some(disk.bytes));
     }
 

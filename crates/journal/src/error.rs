@@ -124,7 +124,7 @@ pub enum JournalError {
     HalfWritten { path: PathBuf, source: io::Error },
     /// A change of several files failed, and some could not be restored.
     #[error("{error} And {} could not be restored: check {} before you continue.", names(.paths), if .paths.len() == 1 { "it" } else { "them" })]
-    NotPutBack {
+    NotRestored {
         error: Box<JournalError>,
         paths: Vec<PathBuf>,
     },

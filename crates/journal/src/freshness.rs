@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::edit::{self, EditPlan, EditRequest, LineRange, Tier};
+use crate::edit::{self, EditPlan, EditRequest, LineRange, MatchTier};
 use crate::ledger::LedgerRecord;
 use crate::open::FileSnapshot;
-use crate::patch::{self, Difference};
+use crate::patch::{self, LineDifference};
 use crate::stamp::ContentHash;
 
 /// The distance from an edit, in lines, within which a change by another process makes the edit
@@ -28,13 +28,13 @@ pub(crate) enum Freshness {
 }
 
 pub(crate) fn evaluate(seen: Option<LedgerRecord>, now: &FileSnapshot) -> Freshness {
-    let Some(LedgerRecord { sight, content }) = seen else {
+    let Some(LedgerRecord { read_record: sight, content }) = seen else {
         return Freshness::Unseen;
     };
     let unchanged = match sight.hash {
         _ if sight.settled && sight.stamp == now.stamp => true,
         Some(hash) => {
-            sight.stamp.size == now.bytes.len() as u64 && ContentHash::of(&now.bytes) == hash
+            sight.stamp.size == now.bytes.len() as u64 && ContentHash::compute(&now.bytes) == hash
         }
         None => sight.stamp.looks_like(&now.stamp),
     };
@@ -60,8 +60,8 @@ pub(crate) fn merges_cleanly(
         return false;
     };
     let differences = patch::differences(seen, now);
-    earlier.tier == Tier::Exact
-        && plan.tier == Tier::Exact
+    earlier.tier == MatchTier::Exact
+        && plan.tier == MatchTier::Exact
         && earlier.places.len() == plan.places.len()
         && !plan.places.iter().any(|place| {
             differences
@@ -70,7 +70,7 @@ pub(crate) fn merges_cleanly(
         })
 }
 
-fn is_near(difference: &Difference, lines: LineRange) -> bool {
+fn is_near(difference: &LineDifference, lines: LineRange) -> bool {
     let (start, end) = (difference.new.start as u64, difference.new.end as u64);
     // Lines are 1-based. A deletion is between two lines and is treated as touching both.
     let (first, last) = if start == end {

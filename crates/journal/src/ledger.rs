@@ -50,7 +50,7 @@ pub struct ReadRecord {
     /// A read without offset and limit could not show everything.
     pub partial: bool,
     /// The origin of the record.
-    pub by: ReadSource,
+    pub source: ReadSource,
     /// The stamp alone proves that the file is unchanged (see `Stamp::is_settled`).
     pub settled: bool,
 }
@@ -58,7 +58,7 @@ pub struct ReadRecord {
 /// A record together with the content, if it is still cached.
 #[derive(Debug, Clone)]
 pub(crate) struct LedgerRecord {
-    pub(crate) sight: ReadRecord,
+    pub(crate) read_record: ReadRecord,
     pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
@@ -79,7 +79,7 @@ struct LedgerState {
 struct LedgerEntry {
     seen: LedgerRecord,
     /// The parts of this content that were shown, each with its last form.
-    told: HashMap<String, ShownForm>,
+    shown_parts: HashMap<String, ShownForm>,
     recorded: u64,
 }
 
@@ -100,17 +100,17 @@ impl ReadLedger {
         let mut told = HashMap::new();
         if let Some(earlier) = state.remove(real)
             && sight.hash.is_some()
-            && sight.hash == earlier.seen.sight.hash
+            && sight.hash == earlier.seen.read_record.hash
         {
             // If all of the same content was shown before, a partial read does not change that.
-            sight.partial &= earlier.seen.sight.partial;
-            told = earlier.told;
+            sight.partial &= earlier.seen.read_record.partial;
+            told = earlier.shown_parts;
         }
         state.clock += 1;
         state.kept_bytes += content.as_ref().map_or(0, |bytes| bytes.len());
         let entry = LedgerEntry {
-            seen: LedgerRecord { sight, content },
-            told,
+            seen: LedgerRecord { read_record: sight, content },
+            shown_parts: told,
             recorded: state.clock,
         };
         state.entries.insert(real.to_path_buf(), entry);
@@ -119,10 +119,10 @@ impl ReadLedger {
 
     /// Returns the last record for the file at `real`.
     pub fn lookup(&self, real: &Path) -> Option<ReadRecord> {
-        self.seen(real).map(|seen| seen.sight)
+        self.seen(real).map(|seen| seen.read_record)
     }
 
-    pub(crate) fn forget(&self, real: &Path) {
+    pub(crate) fn remove(&self, real: &Path) {
         self.lock().remove(real);
     }
 
@@ -137,14 +137,14 @@ impl ReadLedger {
         let Some(entry) = state.entries.get_mut(real) else {
             return false;
         };
-        if entry.seen.sight.hash.is_none() {
+        if entry.seen.read_record.hash.is_none() {
             return false;
         }
-        let told = match entry.told.get(part) {
+        let told = match entry.shown_parts.get(part) {
             Some(ShownForm::InFull) => ShownForm::ByPointing,
             Some(ShownForm::ByPointing) | None => ShownForm::InFull,
         };
-        entry.told.insert(part.to_owned(), told);
+        entry.shown_parts.insert(part.to_owned(), told);
         told == ShownForm::ByPointing
     }
 
@@ -230,10 +230,10 @@ mod tests {
                 uid: 0,
                 gid: 0,
             },
-            hash: Some(ContentHash::of(content)),
+            hash: Some(ContentHash::compute(content)),
             shown: None,
             partial,
-            by: ReadSource::Read,
+            source: ReadSource::Read,
             settled: false,
         }
     }
@@ -289,7 +289,7 @@ mod tests {
             (false, false, true, true)
         );
         assert_eq!(ledger.paths().len(), 40);
-        ledger.forget(Path::new("/39"));
+        ledger.remove(Path::new("/39"));
         assert!(ledger.lookup(Path::new("/39")).is_none());
         assert_eq!(ledger.lock().kept_bytes, 31 * KEPT_EACH);
     }

@@ -56,7 +56,7 @@ pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
     AppliedChanges, AppliedFile, CheckedEdit, EditReport, FileChange, Journal, NOTEBOOK_LIMIT,
-    NotebookEdited, PlannedChange, RawFile, ShownExtent, WriteOutcome, WriteReport,
+    NotebookEditReport, PlannedChange, RawFile, ShownExtent, WriteOutcome, WriteReport,
 };
 pub use ledger::{ReadLedger, ReadRecord, ReadSource, ShownLines};
 pub use lines::BreakStyle;

@@ -24,13 +24,13 @@ pub enum BreakStyle {
 
 /// One line break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Break {
+pub(crate) enum LineBreak {
     Lf,
     CrLf,
     Cr,
 }
 
-impl Break {
+impl LineBreak {
     pub(crate) fn bytes(self) -> &'static [u8] {
         match self {
             Self::Lf => b"\n",
@@ -49,7 +49,7 @@ pub(crate) struct BreakCounts {
 }
 
 impl BreakCounts {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut counts = Self::default();
         counts.add(bytes);
         counts
@@ -82,12 +82,12 @@ impl BreakCounts {
     }
 
     /// Returns the most frequent break, if any.
-    pub(crate) fn majority(&self) -> Option<Break> {
+    pub(crate) fn majority(&self) -> Option<LineBreak> {
         match self.style() {
             BreakStyle::None => None,
-            BreakStyle::Cr => Some(Break::Cr),
-            _ if self.crlf > self.lf => Some(Break::CrLf),
-            _ => Some(Break::Lf),
+            BreakStyle::Cr => Some(LineBreak::Cr),
+            _ if self.crlf > self.lf => Some(LineBreak::CrLf),
+            _ => Some(LineBreak::Lf),
         }
     }
 }
@@ -97,7 +97,7 @@ impl BreakCounts {
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
     /// `None` only for a last line without a break.
-    pub(crate) line_break: Option<Break>,
+    pub(crate) line_break: Option<LineBreak>,
 }
 
 /// Splits text into lines; a final break does not start another line.
@@ -125,21 +125,21 @@ pub(crate) fn split_lines(bytes: &[u8], style: BreakStyle) -> impl Iterator<Item
 }
 
 /// Returns the first break in `bytes`, by the rules of a file of this style.
-pub(crate) fn find_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, Break)> {
+pub(crate) fn find_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, LineBreak)> {
     let found = first_break(bytes, style);
     spend!(found.map_or(bytes.len(), |(position, _)| position) + 1);
     found
 }
 
-fn first_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, Break)> {
+fn first_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, LineBreak)> {
     if style == BreakStyle::Cr {
-        return memchr(b'\r', bytes).map(|position| (position, Break::Cr));
+        return memchr(b'\r', bytes).map(|position| (position, LineBreak::Cr));
     }
     let position = memchr(b'\n', bytes)?;
     if position > 0 && bytes[position - 1] == b'\r' {
-        Some((position - 1, Break::CrLf))
+        Some((position - 1, LineBreak::CrLf))
     } else {
-        Some((position, Break::Lf))
+        Some((position, LineBreak::Lf))
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
         ];
         for (bytes, style) in cases {
             assert_eq!(
-                BreakCounts::of(bytes).style(),
+                BreakCounts::from_bytes(bytes).style(),
                 style,
                 "{}",
                 bytes.escape_ascii()
@@ -182,9 +182,9 @@ mod tests {
     fn lines_end_where_breaks_are() {
         let lines: Vec<_> = split_lines(b"a\r\n\nb\rc\r\r\nd", BreakStyle::Mixed).collect();
         let expected = [
-            (&b"a"[..], Some(Break::CrLf)),
-            (b"", Some(Break::Lf)),
-            (b"b\rc\r", Some(Break::CrLf)),
+            (&b"a"[..], Some(LineBreak::CrLf)),
+            (b"", Some(LineBreak::Lf)),
+            (b"b\rc\r", Some(LineBreak::CrLf)),
             (b"d", None),
         ];
         let found: Vec<_> = lines

@@ -20,11 +20,11 @@ use crate::open::{is_behind_link, open_regular};
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
 
-static HELD: Mutex<BTreeSet<Key>> = Mutex::new(BTreeSet::new());
+static HELD: Mutex<BTreeSet<LockKey>> = Mutex::new(BTreeSet::new());
 static FREED: Condvar = Condvar::new();
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum LockKey {
     Path(PathBuf),
     Object { device: u64, inode: u64 },
 }
@@ -37,12 +37,12 @@ const LOCKED_ACROSS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct FileLock {
     // Dropped in this order: first the locks that other processes see, then those of this one.
-    _objects: Objects,
+    _objects: ObjectLocks,
     _paths: Vec<KeyLock>,
 }
 
 #[derive(Debug, Default)]
-struct Objects {
+struct ObjectLocks {
     across_processes: Vec<File>,
     held: Vec<KeyLock>,
 }
@@ -59,7 +59,7 @@ impl FileLock {
         let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
         let paths: Vec<KeyLock> = sorted
             .iter()
-            .map(|real| KeyLock::acquire(Key::Path(real.to_path_buf())))
+            .map(|real| KeyLock::acquire(LockKey::Path(real.to_path_buf())))
             .collect();
         let is_file = |real: &&&Path| {
             fs::symlink_metadata(real).is_ok_and(|found| found.is_file()) && !is_behind_link(real)
@@ -79,7 +79,7 @@ impl FileLock {
         let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
         let paths: Vec<KeyLock> = sorted
             .iter()
-            .map(|real| KeyLock::acquire(Key::Path(real.to_path_buf())))
+            .map(|real| KeyLock::acquire(LockKey::Path(real.to_path_buf())))
             .collect();
         Self::hold_objects(&sorted, paths)
     }
@@ -87,7 +87,7 @@ impl FileLock {
     fn hold_objects(reals: &BTreeSet<&Path>, paths: Vec<KeyLock>) -> Result<Self, JournalError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(objects) = Objects::hold(reals, deadline)? {
+            if let Some(objects) = ObjectLocks::hold(reals, deadline)? {
                 return Ok(Self {
                     _objects: objects,
                     _paths: paths,
@@ -97,7 +97,7 @@ impl FileLock {
     }
 }
 
-impl Objects {
+impl ObjectLocks {
     /// Returns `None` if the previous holder replaced a file, which makes the lock useless.
     fn hold(reals: &BTreeSet<&Path>, deadline: Instant) -> Result<Option<Self>, JournalError> {
         let mut found: BTreeMap<(u64, u64), (&Path, Option<File>)> = BTreeMap::new();
@@ -117,7 +117,7 @@ impl Objects {
         for &(device, inode) in found.keys() {
             objects
                 .held
-                .push(KeyLock::acquire(Key::Object { device, inode }));
+                .push(KeyLock::acquire(LockKey::Object { device, inode }));
         }
         for (key, (real, file)) in found {
             if let Some(file) = file {
@@ -149,10 +149,10 @@ fn wait_for_flock(file: File, deadline: Instant) -> Option<File> {
 }
 
 #[derive(Debug)]
-struct KeyLock(Key);
+struct KeyLock(LockKey);
 
 impl KeyLock {
-    fn acquire(key: Key) -> Self {
+    fn acquire(key: LockKey) -> Self {
         let mut held = lock_table();
         while held.contains(&key) {
             held = FREED.wait(held).unwrap_or_else(PoisonError::into_inner);
@@ -169,6 +169,6 @@ impl Drop for KeyLock {
     }
 }
 
-fn lock_table() -> MutexGuard<'static, BTreeSet<Key>> {
+fn lock_table() -> MutexGuard<'static, BTreeSet<LockKey>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }

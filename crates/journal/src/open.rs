@@ -128,7 +128,7 @@ pub(crate) fn open_seen(real: &Path) -> Result<OpenedFile, JournalError> {
     let metadata = file.metadata().map_err(failed)?;
     require_regular(real, metadata.file_type())?;
     Ok(OpenedFile {
-        stamp: Stamp::of(&metadata),
+        stamp: Stamp::from_metadata(&metadata),
         file,
     })
 }
@@ -165,7 +165,7 @@ pub(crate) fn open_regular_in(
     let metadata = file.metadata().map_err(failed)?;
     require_regular(real, metadata.file_type())?;
     Ok(OpenedFile {
-        stamp: Stamp::of(&metadata),
+        stamp: Stamp::from_metadata(&metadata),
         file,
     })
 }
@@ -253,11 +253,11 @@ pub(crate) struct FileSnapshot {
 impl FileSnapshot {
     /// Reads the whole file at a resolved path; `None` if it does not exist.
     pub(crate) fn take(real: &Path, limit: u64) -> Result<Option<Self>, JournalError> {
-        Self::of(open_regular(real), real, limit)
+        Self::from_opened(open_regular(real), real, limit)
     }
 
     /// Reads the whole file from the result of opening it; `real` is its path.
-    pub(crate) fn of(
+    pub(crate) fn from_opened(
         opened: Result<OpenedFile, JournalError>,
         real: &Path,
         limit: u64,

@@ -47,7 +47,7 @@ pub struct Patch {
 
 /// A range of old lines (0-based) that became a range of new lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct LineDifference {
     pub(crate) old: Range<usize>,
     pub(crate) new: Range<usize>,
 }
@@ -61,7 +61,7 @@ impl Patch {
         let differences = compare(&old, &new);
         let mut rest = differences.as_slice();
         while !rest.is_empty() {
-            let near = |pair: &[Difference]| pair[1].old.start - pair[0].old.end <= 2 * CONTEXT;
+            let near = |pair: &[LineDifference]| pair[1].old.start - pair[0].old.end <= 2 * CONTEXT;
             let count = 1 + rest.windows(2).take_while(|pair| near(pair)).count();
             let (group, further) = rest.split_at(count);
             patch.add_hunk(group, &old, &new);
@@ -99,7 +99,7 @@ impl Patch {
         text
     }
 
-    fn add_hunk(&mut self, group: &[Difference], old: &[&[u8]], new: &[&[u8]]) {
+    fn add_hunk(&mut self, group: &[LineDifference], old: &[&[u8]], new: &[&[u8]]) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             return;
         };
@@ -145,7 +145,7 @@ impl PatchHunk {
 }
 
 /// Returns all differences of two contents, ascending.
-pub(crate) fn differences(old: &[u8], new: &[u8]) -> Vec<Difference> {
+pub(crate) fn differences(old: &[u8], new: &[u8]) -> Vec<LineDifference> {
     let (old, new) = text::readable(old, new);
     compare(&real_lines(&old, &new), &real_lines(&new, &old))
 }
@@ -161,7 +161,7 @@ fn real_lines<'a>(content: &'a [u8], other: &[u8]) -> Vec<&'a [u8]> {
     content.split_inclusive(|&byte| byte == end).collect()
 }
 
-fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
+fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<LineDifference> {
     let prefix = old
         .iter()
         .zip(new)
@@ -180,7 +180,7 @@ fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
         return Vec::new();
     }
     if old_middle.len().max(new_middle.len()) > COMPARED_LINES {
-        return vec![Difference {
+        return vec![LineDifference {
             old: prefix..prefix + old_middle.len(),
             new: prefix..prefix + new_middle.len(),
         }];
@@ -190,7 +190,7 @@ fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
     runs(old_middle, new_middle, deadline)
         .into_iter()
         .filter(|run| !run.equal)
-        .map(|run| Difference {
+        .map(|run| LineDifference {
             old: shift(run.old),
             new: shift(run.new),
         })

@@ -38,7 +38,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -53,7 +53,7 @@ impl Stamp {
     }
 
     #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
-    pub(crate) fn of_stat(found: &Stat) -> Self {
+    pub(crate) fn from_stat(found: &Stat) -> Self {
         Self {
             device: found.st_dev as u64,
             inode: found.st_ino as u64,
@@ -132,7 +132,7 @@ pub struct ContentHash(blake3::Hash);
 
 impl ContentHash {
     /// Returns the hash of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }
 

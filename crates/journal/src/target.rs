@@ -15,7 +15,7 @@ use crate::open::{ResolvedPath, resolve};
 #[derive(Debug, Clone)]
 pub struct FileTarget {
     given: PathBuf,
-    judged: Option<PathBuf>,
+    authorized_path: Option<PathBuf>,
     /// The unsaved text of its editor, if it differs from the disk.
     pub(crate) unsaved: Option<Arc<UnsavedText>>,
 }
@@ -26,7 +26,7 @@ impl FileTarget {
     pub fn unrestricted(given: impl Into<PathBuf>) -> Self {
         Self {
             given: given.into(),
-            judged: None,
+            authorized_path: None,
             unsaved: None,
         }
     }
@@ -35,7 +35,7 @@ impl FileTarget {
     pub fn authorized(given: impl Into<PathBuf>, real: impl Into<PathBuf>) -> Self {
         Self {
             given: given.into(),
-            judged: Some(real.into()),
+            authorized_path: Some(real.into()),
             unsaved: None,
         }
     }
@@ -46,8 +46,8 @@ impl FileTarget {
     }
 
     /// Returns the path if it was its own real path when it was checked: it had no links.
-    pub(crate) fn led_to_itself(&self) -> Option<&Path> {
-        self.judged
+    pub(crate) fn link_free_path(&self) -> Option<&Path> {
+        self.authorized_path
             .as_deref()
             .filter(|judged| *judged == self.given)
     }
@@ -55,7 +55,7 @@ impl FileTarget {
     /// Resolves the path. Fails if the result is not the real path that was checked.
     pub fn resolve(&self) -> Result<ResolvedPath, JournalError> {
         let resolved = resolve(&self.given)?;
-        match &self.judged {
+        match &self.authorized_path {
             Some(judged) if *judged != resolved.real => Err(JournalError::LeadsElsewhere {
                 path: self.given.clone(),
             }),

@@ -51,7 +51,7 @@ pub enum Encoding {
 #[cfg(test)]
 impl Encoding {
     pub(crate) fn code_page(page: &'static encoding_rs::Encoding) -> Self {
-        Self::CodePage(CodePage::of(page))
+        Self::CodePage(CodePage::new(page))
     }
 }
 
@@ -193,7 +193,7 @@ fn is_shown_raw(encoding: Encoding) -> bool {
 /// Returns the text of a whole content in its own encoding, without byte order mark; undecodable
 /// parts become U+FFFD. For display only.
 pub fn readable_text(content: &[u8]) -> String {
-    match DecodedView::of(content) {
+    match DecodedView::decode(content) {
         Some(view) => String::from_utf8_lossy(&view.text[view.mark_length..]).into_owned(),
         None => String::from_utf8_lossy(content).into_owned(),
     }
@@ -211,7 +211,7 @@ pub struct DecodedText {
 impl DecodedText {
     /// Decodes a content. Returns `None` if it is not text, or if encoding the text again does not
     /// give the same bytes.
-    pub fn of(content: &[u8]) -> Option<Self> {
+    pub fn decode(content: &[u8]) -> Option<Self> {
         let ContentKind::Text {
             encoding,
             mark_length,
@@ -249,16 +249,16 @@ mod tests {
             .chain("gr\u{fc}n\r\n".encode_utf16().flat_map(u16::to_le_bytes))
             .collect();
         for content in [b"plain\n".as_slice(), b"\xef\xbb\xbfx\r\n", &utf16] {
-            let decoded = DecodedText::of(content).unwrap();
+            let decoded = DecodedText::decode(content).unwrap();
             assert!(!decoded.text.starts_with('\u{feff}'));
             assert_eq!(decoded.encoded(&decoded.text).unwrap(), content);
         }
-        let decoded = DecodedText::of(&utf16).unwrap();
+        let decoded = DecodedText::decode(&utf16).unwrap();
         assert_eq!(decoded.text, "gr\u{fc}n\r\n");
         let changed = decoded.encoded("a\r\n").unwrap();
         assert_eq!(changed, b"\xff\xfea\0\r\0\n\0");
-        assert_eq!(DecodedText::of(b"a\0b"), None);
-        assert_eq!(DecodedText::of(b"a\xffb and more text"), None);
+        assert_eq!(DecodedText::decode(b"a\0b"), None);
+        assert_eq!(DecodedText::decode(b"a\xffb and more text"), None);
     }
 
     #[test]

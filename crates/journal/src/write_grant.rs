@@ -31,9 +31,9 @@ pub struct WriteGrant {
 
 /// A callback that receives what was written.
 #[derive(Clone)]
-struct WriteListener(Arc<Follow>);
+struct WriteListener(Arc<WriteCallback>);
 
-type Follow = dyn Fn(&Path, &[u8], &Stamp) + Send + Sync;
+type WriteCallback = dyn Fn(&Path, &[u8], &Stamp) + Send + Sync;
 
 impl fmt::Debug for WriteListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,7 +22,7 @@ use crate::{
     capabilities::capabilities,
     pull_diagnostics::{PullMethod, PullRounds},
     report::{DiagnosticSources, DocumentReport},
-    types::{Diagnostic, Position, diagnostics},
+    types::{Diagnostic, LspPosition, diagnostics},
     uri,
 };
 
@@ -59,7 +59,7 @@ pub struct LspDocument {
     pub version: i64,
     /// The diagnostics of the server.
     pub report: DocumentReport,
-    pub(crate) known: DiagnosticSources,
+    pub(crate) sources: DiagnosticSources,
     /// The time of the last use, as a counter; the least recently used document is closed first.
     used: u64,
 }
@@ -78,7 +78,7 @@ pub(crate) struct LspState {
     pub(crate) settings: Value,
     root: String,
     /// Notified when a message arrives.
-    pub(crate) news: Notify,
+    pub(crate) news_arrived: Notify,
     /// The server's work in progress, by token.
     progress: Mutex<BTreeMap<String, String>>,
     /// The method to pull diagnostics, if the server announced it in its capabilities.
@@ -90,7 +90,7 @@ pub(crate) struct LspState {
     /// The number of times the server reported that new diagnostics can be pulled.
     pub(crate) refreshes: AtomicU64,
     /// True if the server was found to push no diagnostics.
-    pub(crate) tells_nothing: AtomicBool,
+    pub(crate) pushes_nothing: AtomicBool,
 }
 
 #[derive(Default)]
@@ -98,15 +98,15 @@ pub(crate) struct DocumentTable {
     pub(crate) open: HashMap<PathBuf, LspDocument>,
     clock: u64,
     /// The time of the last message about diagnostics.
-    last: Option<Instant>,
+    last_diagnostics_at: Option<Instant>,
     /// The time of the last message that was not an answer.
-    last_message: Option<Instant>,
+    last_message_at: Option<Instant>,
     /// The time of the last pull for all documents.
     pub(crate) pulled_at: Option<Instant>,
     /// The `source` values of the pulled diagnostics.
     pub(crate) pulled_sources: BTreeSet<Option<String>>,
     /// True if the server also pushes diagnostics from other sources than the pulled ones.
-    tells_more: bool,
+    pushes_more: bool,
 }
 
 impl LspState {
@@ -127,7 +127,7 @@ impl LspState {
     }
 
     /// Returns the method to pull diagnostics, or `None` if the server pushes them.
-    fn pulls(&self) -> Option<PullMethod> {
+    fn pull_method(&self) -> Option<PullMethod> {
         let registered = self.pull_registrations.lock();
         let registered = registered.unwrap_or_else(PoisonError::into_inner);
         let registered = (!registered.is_empty()).then_some(PullMethod::Protocol);
@@ -138,16 +138,16 @@ impl LspState {
     /// anything about diagnostics.
     pub(crate) fn last_message(&self) -> (Option<Instant>, bool) {
         let documents = self.documents();
-        (documents.last_message, documents.last.is_some())
+        (documents.last_message_at, documents.last_diagnostics_at.is_some())
     }
 
     /// Returns the time at which the server has been silent for long enough, at least `earliest`.
     /// Returns `None` for a server that pushes nothing besides the pulled diagnostics.
-    pub(crate) fn unasked_rest(&self, earliest: Instant) -> Option<Instant> {
+    pub(crate) fn quiet_time(&self, earliest: Instant) -> Option<Instant> {
         let documents = self.documents();
-        let last = documents.last.map(|last| last + SILENCE);
+        let last = documents.last_diagnostics_at.map(|last| last + SILENCE);
         documents
-            .tells_more
+            .pushes_more
             .then(|| last.map_or(earliest, |last| last.max(earliest)))
     }
 
@@ -155,17 +155,17 @@ impl LspState {
         let Some(path) = params
             .get("uri")
             .and_then(Value::as_str)
-            .and_then(uri::path)
+            .and_then(uri::to_path)
         else {
             return;
         };
         let version = params.get("version").and_then(Value::as_i64);
         let mut documents = self.documents();
-        documents.last = Some(Instant::now());
+        documents.last_diagnostics_at = Some(Instant::now());
         let DocumentTable {
             open,
             pulled_sources,
-            tells_more,
+            pushes_more: tells_more,
             ..
         } = &mut *documents;
         let Some(document) = open.get_mut(&path) else {
@@ -177,7 +177,7 @@ impl LspState {
         }
         let found = diagnostics(params.get("diagnostics"));
         // If diagnostics are pulled, pushed ones are only a part of them.
-        match self.pulls() {
+        match self.pull_method() {
             Some(PullMethod::Protocol) => {
                 let is_other = |one: &Diagnostic| !pulled_sources.contains(&one.source);
                 *tells_more |= found.iter().any(is_other);
@@ -185,8 +185,8 @@ impl LspState {
             Some(PullMethod::TsServer) => {}
             None => document.report.version = Some(document.version),
         }
-        document.known.push(found);
-        document.report.problems = document.known.all(pulled_sources);
+        document.sources.push(found);
+        document.report.problems = document.sources.all(pulled_sources);
     }
 
     /// Records the (un)registration of pull diagnostics.
@@ -209,10 +209,10 @@ impl LspState {
             };
         }
         drop(registered);
-        self.news.notify_waiters();
+        self.news_arrived.notify_waiters();
     }
 
-    fn note_progress(&self, params: &Value) {
+    fn record_progress(&self, params: &Value) {
         let (Some(token), Some(value)) = (params.get("token"), params.get("value")) else {
             return;
         };
@@ -241,17 +241,17 @@ impl LspState {
 
 impl LspEvents for LspState {
     fn on_notification(&self, method: &str, params: &Value) {
-        self.documents().last_message = Some(Instant::now());
+        self.documents().last_message_at = Some(Instant::now());
         match method {
             "textDocument/publishDiagnostics" => self.publish(params),
-            "$/progress" => self.note_progress(params),
+            "$/progress" => self.record_progress(params),
             _ => return,
         }
-        self.news.notify_waiters();
+        self.news_arrived.notify_waiters();
     }
 
     fn on_request(&self, method: &str, params: &Value) -> Option<Value> {
-        self.documents().last_message = Some(Instant::now());
+        self.documents().last_message_at = Some(Instant::now());
         match method {
             "workspace/configuration" => {
                 let items = params.get("items").and_then(Value::as_array);
@@ -279,8 +279,8 @@ impl LspEvents for LspState {
             }
             "workspace/diagnostic/refresh" => {
                 self.refreshes.fetch_add(1, Ordering::Relaxed);
-                self.documents().last = Some(Instant::now());
-                self.news.notify_waiters();
+                self.documents().last_diagnostics_at = Some(Instant::now());
+                self.news_arrived.notify_waiters();
                 Some(Value::Null)
             }
             "window/workDoneProgress/create" | "window/showMessageRequest" => Some(Value::Null),
@@ -298,18 +298,18 @@ impl LspClient {
         output: impl AsyncWrite + Send + Unpin + 'static,
         options: LspOptions,
     ) -> Result<Self, LspError> {
-        let root = uri::of(&options.root);
+        let root = uri::from_path(&options.root);
         let state = Arc::new(LspState {
             documents: Mutex::default(),
             settings: options.settings.clone(),
             root: root.clone(),
-            news: Notify::new(),
+            news_arrived: Notify::new(),
             progress: Mutex::default(),
             pulls: OnceLock::new(),
             pull_registrations: Mutex::default(),
             pull_rounds: Mutex::default(),
             refreshes: AtomicU64::new(0),
-            tells_nothing: AtomicBool::new(false),
+            pushes_nothing: AtomicBool::new(false),
         });
         let events: Arc<dyn LspEvents> = Arc::<LspState>::clone(&state);
         let connection = LspConnection::new(input, output, events);
@@ -336,7 +336,7 @@ impl LspClient {
             encoding,
             capabilities: Arc::new(capabilities),
         };
-        if let Some(method) = PullMethod::of(&client.capabilities) {
+        if let Some(method) = PullMethod::detect(&client.capabilities) {
             client.state.pulls.get_or_init(|| method);
         }
         let connection = &client.connection;
@@ -371,8 +371,8 @@ impl LspClient {
     }
 
     /// Returns the protocol error for which the connection was closed, if any.
-    pub fn why_closed(&self) -> Option<String> {
-        self.connection.why_closed()
+    pub fn close_reason(&self) -> Option<String> {
+        self.connection.close_reason()
     }
 
     /// Waits until the server has ended.
@@ -381,7 +381,7 @@ impl LspClient {
     }
 
     /// Returns the title of the server's current work, if it reports progress.
-    pub fn busy_with(&self) -> Option<String> {
+    pub fn current_work(&self) -> Option<String> {
         self.state.progress().values().next().cloned()
     }
 
@@ -393,7 +393,7 @@ impl LspClient {
         language: &str,
         text: &str,
     ) -> Result<Option<LspDocument>, LspError> {
-        let uri = uri::of(path);
+        let uri = uri::from_path(path);
         let mut documents = self.state.documents();
         documents.clock += 1;
         let used = documents.clock;
@@ -428,7 +428,7 @@ impl LspClient {
                 text: text.into(),
                 version: 1,
                 report: DocumentReport::default(),
-                known: DiagnosticSources::default(),
+                sources: DiagnosticSources::default(),
                 used,
             },
         );
@@ -443,7 +443,7 @@ impl LspClient {
         if self.state.documents().open.remove(path).is_none() {
             return Ok(());
         }
-        let closed = json!({"textDocument": {"uri": uri::of(path)}});
+        let closed = json!({"textDocument": {"uri": uri::from_path(path)}});
         self.connection.notify("textDocument/didClose", closed)
     }
 
@@ -455,7 +455,7 @@ impl LspClient {
         }
         let changes: Vec<Value> = files
             .iter()
-            .map(|(path, kind)| json!({"uri": uri::of(path), "type": kind}))
+            .map(|(path, kind)| json!({"uri": uri::from_path(path), "type": kind}))
             .collect();
         let changes = json!({"changes": changes});
         self.connection
@@ -481,14 +481,14 @@ impl LspClient {
 
     /// Returns whether diagnostics are pulled rather than pushed.
     pub fn uses_pull(&self) -> bool {
-        self.state.pulls().is_some()
+        self.state.pull_method().is_some()
     }
 
     /// Returns whether the server has reported since the last pull that there may be new
     /// diagnostics.
-    pub fn knows_more(&self) -> bool {
+    pub fn has_newer_diagnostics(&self) -> bool {
         let documents = self.state.documents();
-        self.uses_pull() && documents.pulled_at < documents.last
+        self.uses_pull() && documents.pulled_at < documents.last_diagnostics_at
     }
 
     /// Waits until the diagnostics are those of the current texts and the server sends no further
@@ -496,24 +496,24 @@ impl LspClient {
     pub async fn wait_for_diagnostics(&self, changed: &[PathBuf], until: Instant) -> bool {
         loop {
             // Subscribed before the check, so that no message in between is missed.
-            let news = self.state.news.notified();
+            let news = self.state.news_arrived.notified();
             tokio::pin!(news);
             news.as_mut().enable();
             if self.is_closed() {
                 return false;
             }
             // A server may register pull diagnostics only after its start.
-            if let Some(method) = self.state.pulls() {
-                return self.pulled(method, changed, until).await;
+            if let Some(method) = self.state.pull_method() {
+                return self.wait_for_pulled_diagnostics(method, changed, until).await;
             }
-            let busy = self.busy_with().is_some();
+            let busy = self.current_work().is_some();
             let rest = {
                 let documents = self.state.documents();
                 let known = changed.iter().all(|path| {
                     let document = documents.open.get(path);
                     document.is_none_or(|document| document.report.version.is_some())
                 });
-                (known && !busy).then(|| documents.last.map_or(until, |last| last + SILENCE))
+                (known && !busy).then(|| documents.last_diagnostics_at.map_or(until, |last| last + SILENCE))
             };
             let wait_until = rest.map_or(until, |rest| rest.min(until));
             if rest.is_some_and(|rest| rest <= Instant::now()) {
@@ -553,12 +553,12 @@ impl LspClient {
     }
 
     /// Returns the parameters of a request about a position in a document.
-    pub fn at(&self, path: &Path, place: TextPosition) -> Value {
+    pub fn position_params(&self, path: &Path, place: TextPosition) -> Value {
         let text = self.document(path).map(|document| document.text);
         let place = self
             .encoding
             .to_server(text.as_deref().unwrap_or_default(), place);
-        at_position(path, place)
+        server_position_params(path, place)
     }
 
     /// Asks the server to shut down and waits for the answer. If the server does not exit, the code
@@ -572,6 +572,6 @@ impl LspClient {
 }
 
 /// Returns the parameters of a request about a position in the server's units.
-pub fn at_position(path: &Path, place: Position) -> Value {
-    json!({"textDocument": {"uri": uri::of(path)}, "position": place})
+pub fn server_position_params(path: &Path, place: LspPosition) -> Value {
+    json!({"textDocument": {"uri": uri::from_path(path)}, "position": place})
 }

@@ -64,15 +64,15 @@ pub trait LspEvents: Send + Sync {
 
 /// A connection to a server. Cheap to clone; it ends with its last clone, or with the server.
 #[derive(Clone)]
-pub struct LspConnection(Arc<Inner>);
+pub struct LspConnection(Arc<LspConnectionState>);
 
-struct Inner {
+struct LspConnectionState {
     unsent: mpsc::Sender<Vec<u8>>,
     unsent_bytes: Arc<AtomicUsize>,
-    waiting: Arc<LspPendingRequests>,
+    pending_requests: Arc<LspPendingRequests>,
     next: AtomicI64,
     closed: watch::Sender<bool>,
-    why_closed: Arc<OnceLock<String>>,
+    close_reason: Arc<OnceLock<String>>,
 }
 
 #[derive(Default)]
@@ -121,13 +121,13 @@ impl LspConnection {
             close.send_replace(true);
             reader.end();
         });
-        Self(Arc::new(Inner {
+        Self(Arc::new(LspConnectionState {
             unsent,
             unsent_bytes,
-            waiting,
+            pending_requests: waiting,
             next: AtomicI64::new(1),
             closed,
-            why_closed,
+            close_reason: why_closed,
         }))
     }
 
@@ -142,8 +142,8 @@ impl LspConnection {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         {
-            let mut answers = self.0.waiting.answers();
-            if self.0.waiting.ended.load(Ordering::SeqCst) {
+            let mut answers = self.0.pending_requests.answers();
+            if self.0.pending_requests.ended.load(Ordering::SeqCst) {
                 return Err(LspError::Ended);
             }
             answers.insert(id, answer);
@@ -151,12 +151,12 @@ impl LspConnection {
         let mut given_up = CancelGuard {
             connection: self,
             id,
-            over: false,
+            is_answered: false,
         };
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send(&request)?;
         let answer = timeout(within, answered).await;
-        given_up.over = answer.is_ok();
+        given_up.is_answered = answer.is_ok();
         match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(LspError::Ended),
@@ -175,8 +175,8 @@ impl LspConnection {
     }
 
     /// Returns the protocol error for which the connection was closed, if any.
-    pub fn why_closed(&self) -> Option<String> {
-        self.0.why_closed.get().cloned()
+    pub fn close_reason(&self) -> Option<String> {
+        self.0.close_reason.get().cloned()
     }
 
     /// Waits until the server has ended.
@@ -194,7 +194,7 @@ impl LspConnection {
             // The server no longer reads: treat it as ended, because messages for it must not fill
             // the memory.
             self.0.closed.send_replace(true);
-            self.0.waiting.end();
+            self.0.pending_requests.end();
             return Err(LspError::Ended);
         }
         Ok(())
@@ -205,13 +205,13 @@ impl LspConnection {
 struct CancelGuard<'a> {
     connection: &'a LspConnection,
     id: i64,
-    over: bool,
+    is_answered: bool,
 }
 
 impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
-        let waited = self.connection.0.waiting.answers().remove(&self.id);
-        if !self.over && waited.is_some() {
+        let waited = self.connection.0.pending_requests.answers().remove(&self.id);
+        if !self.is_answered && waited.is_some() {
             let _ = self
                 .connection
                 .notify("$/cancelRequest", json!({"id": self.id}));

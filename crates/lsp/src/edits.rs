@@ -76,7 +76,7 @@ pub enum TextChangeError {
 
 impl PlannedEdits {
     /// Parses a `WorkspaceEdit`. Returns `None` if any step cannot be parsed.
-    pub fn of(edit: &Value) -> Option<Self> {
+    pub fn parse(edit: &Value) -> Option<Self> {
         let mut steps = Vec::new();
         if let Some(changes) = edit.get("documentChanges").and_then(Value::as_array) {
             for change in changes {
@@ -176,12 +176,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::types::{Position, Range};
+    use crate::types::{LspPosition, LspRange};
 
     fn edit(from: (u32, u32), to: (u32, u32), new: &str) -> LspTextEdit {
-        let place = |(line, character)| Position { line, character };
+        let place = |(line, character)| LspPosition { line, character };
         LspTextEdit {
-            range: Range {
+            range: LspRange {
                 start: place(from),
                 end: place(to),
             },
@@ -218,19 +218,19 @@ mod tests {
         let range =
             json!({"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}});
         let good = json!({"range": range, "newText": "x"});
-        let plan = PlannedEdits::of(&json!({"changes": {"file:///a": [good], "file:///b": []}}));
+        let plan = PlannedEdits::parse(&json!({"changes": {"file:///a": [good], "file:///b": []}}));
         assert_eq!(plan.unwrap().steps.len(), 1);
         let documents = json!({"documentChanges": [
             {"textDocument": {"uri": "file:///a", "version": 3}, "edits": [good]},
             {"kind": "rename", "oldUri": "file:///a", "newUri": "file:///b"},
         ]});
-        assert_eq!(PlannedEdits::of(&documents).unwrap().steps.len(), 2);
+        assert_eq!(PlannedEdits::parse(&documents).unwrap().steps.len(), 2);
         for bad in [
             json!({"changes": {"file:///a": [good, {"snippet": 1}]}}),
             json!({"documentChanges": [{"kind": "move"}]}),
         ] {
-            assert_eq!(PlannedEdits::of(&bad), None);
+            assert_eq!(PlannedEdits::parse(&bad), None);
         }
-        assert!(PlannedEdits::of(&json!({})).unwrap().is_empty());
+        assert!(PlannedEdits::parse(&json!({})).unwrap().is_empty());
     }
 }

@@ -35,21 +35,21 @@ impl LspClient {
         let _ = timeout_at(until, self.ask_about(path)).await;
         let mut since = Instant::now();
         loop {
-            let news = self.state.news.notified();
+            let news = self.state.news_arrived.notified();
             tokio::pin!(news);
             news.as_mut().enable();
             let (said, has_told) = self.state.last_message();
             since = said.map_or(since, |said| said.max(since));
-            let is_known = self.state.tells_nothing.load(Ordering::Relaxed) && !has_told;
+            let is_known = self.state.pushes_nothing.load(Ordering::Relaxed) && !has_told;
             let rest = if is_known { since } else { since + QUIET };
-            if self.busy_with().is_some() || self.uses_pull() {
+            if self.current_work().is_some() || self.uses_pull() {
                 // The work ends, or pull diagnostics were registered, for which `wait_for_diagnostics` waits.
                 news.await;
                 since = Instant::now();
                 continue;
             }
             if rest <= Instant::now() {
-                self.state.tells_nothing.store(!has_told, Ordering::Relaxed);
+                self.state.pushes_nothing.store(!has_told, Ordering::Relaxed);
                 return;
             }
             sleep_until(rest).await;
@@ -60,14 +60,14 @@ impl LspClient {
     async fn ask_about(&self, path: &Path) {
         const WITHIN: Duration = Duration::from_secs(60);
         let (method, params) = if self.supports("documentSymbolProvider") {
-            let document = json!({"textDocument": {"uri": uri::of(path)}});
+            let document = json!({"textDocument": {"uri": uri::from_path(path)}});
             ("textDocument/documentSymbol", document)
         } else if self.supports("hoverProvider") {
             let start = TextPosition {
                 line: 1,
                 character: 1,
             };
-            ("textDocument/hover", self.at(path, start))
+            ("textDocument/hover", self.position_params(path, start))
         } else {
             return;
         };

@@ -1,7 +1,7 @@
 //! Positions in a text. Servers number lines from 0 and columns in code units; users number both
 //! from 1, and columns in characters.
 
-use crate::types::{Position, Range};
+use crate::types::{LspPosition, LspRange};
 
 /// The unit in which a server counts columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,11 +45,11 @@ impl PositionEncoding {
 
     /// Converts a position to the server's units. A line after the end of
     /// the text is treated as empty; a character after the end of its line gives the line's end.
-    pub fn to_server(self, text: &str, place: TextPosition) -> Position {
+    pub fn to_server(self, text: &str, place: TextPosition) -> LspPosition {
         let row = place.line.saturating_sub(1);
         let line = lines(text).nth(row).unwrap_or_default();
         let before = line.chars().take(place.character.saturating_sub(1));
-        Position {
+        LspPosition {
             line: u32::try_from(row).unwrap_or(u32::MAX),
             character: u32::try_from(before.map(|one| self.units(one)).sum::<usize>())
                 .unwrap_or(u32::MAX),
@@ -58,7 +58,7 @@ impl PositionEncoding {
 
     /// Converts a position from the server's units. A unit in the middle of a character gives that
     /// character.
-    pub fn from_server(self, text: &str, place: Position) -> TextPosition {
+    pub fn from_server(self, text: &str, place: LspPosition) -> TextPosition {
         let line = lines(text).nth(place.line as usize).unwrap_or_default();
         let mut units = 0;
         let mut characters = 0;
@@ -76,7 +76,7 @@ impl PositionEncoding {
     }
 
     /// Returns the byte offset of a position, or `None` if it is beyond the end of the text.
-    pub fn offset(self, text: &str, place: Position) -> Option<usize> {
+    pub fn offset(self, text: &str, place: LspPosition) -> Option<usize> {
         let mut start = 0;
         for _ in 0..place.line {
             start += line_length(text.get(start..)?)?;
@@ -95,7 +95,7 @@ impl PositionEncoding {
     }
 
     /// Returns the byte range of a range, if it is inside this text.
-    pub fn bytes(self, text: &str, range: Range) -> Option<std::ops::Range<usize>> {
+    pub fn bytes(self, text: &str, range: LspRange) -> Option<std::ops::Range<usize>> {
         let start = self.offset(text, range.start)?;
         let end = self.offset(text, range.end)?;
         (start <= end).then_some(start..end)
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn ends_of_lines_and_texts() {
         let utf16 = PositionEncoding::Utf16;
-        let at = |line, character| utf16.offset("ab\r\nc\n", Position { line, character });
+        let at = |line, character| utf16.offset("ab\r\nc\n", LspPosition { line, character });
         assert_eq!(at(0, 9), Some(2));
         assert_eq!(at(1, 1), Some(5));
         assert_eq!(at(2, 0), Some(6));

@@ -44,7 +44,7 @@ pub(crate) struct PullRounds {
     /// The last of these requests that was fulfilled.
     done: u64,
     /// True if the last round got all answers, for the current texts.
-    was_whole: bool,
+    was_complete: bool,
     is_running: bool,
     /// The files that were changed before the next round.
     changed: BTreeSet<PathBuf>,
@@ -52,7 +52,7 @@ pub(crate) struct PullRounds {
 
 impl PullMethod {
     /// Returns the method that a server with these capabilities offers.
-    pub(crate) fn of(capabilities: &Value) -> Option<Self> {
+    pub(crate) fn detect(capabilities: &Value) -> Option<Self> {
         if !matches!(
             capabilities["diagnosticProvider"],
             Value::Null | Value::Bool(false)
@@ -69,7 +69,7 @@ impl PullMethod {
 
 impl LspClient {
     /// Pulls until the diagnostics are those of the current texts and the server has finished.
-    pub(crate) async fn pulled(
+    pub(crate) async fn wait_for_pulled_diagnostics(
         &self,
         method: PullMethod,
         changed: &[PathBuf],
@@ -78,12 +78,12 @@ impl LspClient {
         let began = Instant::now();
         let mut refreshes_left = MOST_REFRESHES;
         loop {
-            let news = self.state.news.notified();
+            let news = self.state.news_arrived.notified();
             tokio::pin!(news);
             news.as_mut().enable();
             let refreshes = self.state.refreshes.load(Ordering::Relaxed);
             // Recorded before, because some servers report progress for the request itself.
-            let was_busy = self.busy_with().is_some();
+            let was_busy = self.current_work().is_some();
             if !self.pull_until(method, changed, until).await {
                 return false;
             }
@@ -95,10 +95,10 @@ impl LspClient {
             // An answer that was given while the server works may not be final.
             if !was_busy {
                 // For example, a compiler that runs after a save starts only a little later.
-                let Some(rest) = self.state.unasked_rest(began + SILENCE) else {
+                let Some(rest) = self.state.quiet_time(began + SILENCE) else {
                     return true;
                 };
-                if self.busy_with().is_none() {
+                if self.current_work().is_none() {
                     if rest <= Instant::now() {
                         return true;
                     }
@@ -128,13 +128,13 @@ impl LspClient {
             rounds.wanted
         };
         loop {
-            let news = self.state.news.notified();
+            let news = self.state.news_arrived.notified();
             tokio::pin!(news);
             news.as_mut().enable();
             {
                 let rounds = self.state.pull_rounds();
                 if rounds.done >= round {
-                    return rounds.was_whole;
+                    return rounds.was_complete;
                 }
             }
             tokio::select! {
@@ -156,11 +156,11 @@ impl LspClient {
             let was_whole = self.pull(method, &changed, Instant::now() + ROUND).await;
             let is_last = {
                 let mut rounds = self.state.pull_rounds();
-                (rounds.done, rounds.was_whole) = (round, was_whole);
+                (rounds.done, rounds.was_complete) = (round, was_whole);
                 rounds.is_running = rounds.wanted > round;
                 !rounds.is_running
             };
-            self.state.news.notify_waiters();
+            self.state.news_arrived.notify_waiters();
             if is_last {
                 return;
             }
@@ -177,10 +177,10 @@ impl LspClient {
         let began = Instant::now();
         for (path, asked) in open {
             let found = match method {
-                PullMethod::Protocol => self.ask(&path, until).await,
+                PullMethod::Protocol => self.pull_document(&path, until).await,
                 PullMethod::TsServer => {
                     let with_hints = changed.contains(&path);
-                    self.ask_tsserver(&path, with_hints, until).await
+                    self.pull_document_from_tsserver(&path, with_hints, until).await
                 }
             };
             let Some(found) = found else {
@@ -195,9 +195,9 @@ impl LspClient {
             match open.get_mut(&path) {
                 Some(document) if document.version == asked.version => {
                     pulled_sources.extend(found.iter().map(|one| one.source.clone()));
-                    document.known.pull(found);
+                    document.sources.pull(found);
                     document.report = DocumentReport {
-                        problems: document.known.all(pulled_sources),
+                        problems: document.sources.all(pulled_sources),
                         version: Some(document.version),
                     };
                 }
@@ -211,15 +211,15 @@ impl LspClient {
         is_whole
     }
 
-    async fn ask(&self, path: &Path, until: Instant) -> Option<Vec<Diagnostic>> {
-        let params = json!({"textDocument": {"uri": uri::of(path)}});
-        let answer = self.ask_until("textDocument/diagnostic", params, until);
+    async fn pull_document(&self, path: &Path, until: Instant) -> Option<Vec<Diagnostic>> {
+        let params = json!({"textDocument": {"uri": uri::from_path(path)}});
+        let answer = self.request_until("textDocument/diagnostic", params, until);
         Some(diagnostics(answer.await?.get("items")))
     }
 
     /// Sends the three requests that make up tsserver's own check of a file. Hints cost as much as
     /// the other two together.
-    async fn ask_tsserver(
+    async fn pull_document_from_tsserver(
         &self,
         path: &Path,
         with_hints: bool,
@@ -234,29 +234,29 @@ impl LspClient {
         for question in &questions[..if with_hints { 3 } else { 2 }] {
             let params = json!({
                 "command": TSSERVER,
-                "arguments": [question, {"file": uri::of(path)}],
+                "arguments": [question, {"file": uri::from_path(path)}],
             });
-            let answer = self.ask_until("workspace/executeCommand", params, until);
+            let answer = self.request_until("workspace/executeCommand", params, until);
             let answer = answer.await?;
             // Without a body, tsserver could not check the file.
             let body = answer.get("body")?.as_array()?;
             let ignored = &self.state.settings["diagnostics"]["ignoredCodes"];
             let ignored = ignored.as_array().map(Vec::as_slice).unwrap_or_default();
             let counts = |one: &&Value| !ignored.contains(&one["code"]);
-            let body = body.iter().filter(counts).map(of_tsserver).collect();
+            let body = body.iter().filter(counts).map(from_tsserver).collect();
             found.extend(diagnostics(Some(&Value::Array(body))));
         }
         Some(found)
     }
 
-    async fn ask_until(&self, method: &str, params: Value, until: Instant) -> Option<Value> {
+    async fn request_until(&self, method: &str, params: Value, until: Instant) -> Option<Value> {
         let left = until.saturating_duration_since(Instant::now());
         self.request(method, params, left).await.ok()
     }
 }
 
 /// Converts a diagnostic of tsserver to the format of the protocol.
-fn of_tsserver(problem: &Value) -> Value {
+fn from_tsserver(problem: &Value) -> Value {
     // tsserver numbers lines and columns from 1, in UTF-16 units.
     let place = |end: &str| {
         let from_zero = |field: &str| {
@@ -307,7 +307,7 @@ mod tests {
             ),
         ];
         for (what, capabilities, expected) in cases {
-            assert_eq!(PullMethod::of(&capabilities), expected, "{what}");
+            assert_eq!(PullMethod::detect(&capabilities), expected, "{what}");
         }
     }
 
@@ -317,7 +317,7 @@ mod tests {
             "start": {"line": 2, "offset": 7}, "end": {"line": 2, "offset": 9},
             "text": "Unused", "code": 6133, "category": "suggestion", "reportsUnnecessary": true,
         });
-        let found = diagnostics(Some(&json!([of_tsserver(&said)]))).remove(0);
+        let found = diagnostics(Some(&json!([from_tsserver(&said)]))).remove(0);
         assert_eq!(found.range.start.line, 1);
         assert_eq!(found.range.start.character, 6);
         assert_eq!((found.severity, found.tags), (Some(4), vec![1]));

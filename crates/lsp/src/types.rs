@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A position in the server's units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Position {
+pub struct LspPosition {
     /// The line, from 0.
     pub line: u32,
     /// The column, from 0, in units of the agreed encoding.
@@ -15,21 +15,21 @@ pub struct Position {
 
 /// A range; its end is exclusive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Range {
+pub struct LspRange {
     /// The first position.
-    pub start: Position,
+    pub start: LspPosition,
     /// The position after the last.
-    pub end: Position,
+    pub end: LspPosition,
 }
 
 /// A range in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "AnyLocation")]
-pub struct Location {
+pub struct LspLocation {
     /// The address of the file.
     pub uri: String,
     /// The range in the file.
-    pub range: Range,
+    pub range: LspRange,
 }
 
 /// A location or a link to one.
@@ -38,12 +38,12 @@ pub struct Location {
 struct AnyLocation {
     #[serde(alias = "targetUri")]
     uri: String,
-    range: Option<Range>,
-    target_selection_range: Option<Range>,
-    target_range: Option<Range>,
+    range: Option<LspRange>,
+    target_selection_range: Option<LspRange>,
+    target_range: Option<LspRange>,
 }
 
-impl From<AnyLocation> for Location {
+impl From<AnyLocation> for LspLocation {
     fn from(any: AnyLocation) -> Self {
         let range = any
             .range
@@ -61,7 +61,7 @@ impl From<AnyLocation> for Location {
 #[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
     /// The range it applies to.
-    pub range: Range,
+    pub range: LspRange,
     /// 1 error, 2 warning, 3 information, 4 hint; `None` if the server leaves it to the client.
     #[serde(default)]
     pub severity: Option<u32>,
@@ -157,7 +157,7 @@ fn is_longer(value: &Value, most: usize) -> bool {
 /// A symbol in a file or in the workspace.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Symbol {
+pub struct LspSymbol {
     /// Its name.
     pub name: String,
     /// The kind, a number of [`symbol_kind`].
@@ -165,19 +165,19 @@ pub struct Symbol {
     pub kind: u32,
     /// The range of the name, in the requested file.
     #[serde(default)]
-    pub selection_range: Option<Range>,
+    pub selection_range: Option<LspRange>,
     /// The range of the whole symbol, in the requested file.
     #[serde(default)]
-    pub range: Option<Range>,
+    pub range: Option<LspRange>,
     /// The location, for workspace symbols.
     #[serde(default)]
-    pub location: Option<Location>,
+    pub location: Option<LspLocation>,
     /// The name of the containing symbol.
     #[serde(default)]
     pub container_name: Option<String>,
     /// The contained symbols.
     #[serde(default, deserialize_with = "tolerant")]
-    pub children: Vec<Symbol>,
+    pub children: Vec<LspSymbol>,
 }
 
 /// A symbol in a call hierarchy.
@@ -192,7 +192,7 @@ pub struct CallItem {
     /// The address of the file that contains it.
     pub uri: String,
     /// The range of the name.
-    pub selection_range: Range,
+    pub selection_range: LspRange,
 }
 
 /// An incoming or outgoing call.
@@ -204,7 +204,7 @@ pub struct HierarchyCall {
     pub item: CallItem,
     /// The ranges of the calls, in the file of the caller.
     #[serde(default)]
-    pub from_ranges: Vec<Range>,
+    pub from_ranges: Vec<LspRange>,
 }
 
 /// A change of a text.
@@ -212,7 +212,7 @@ pub struct HierarchyCall {
 #[serde(rename_all = "camelCase")]
 pub struct LspTextEdit {
     /// The range to replace.
-    pub range: Range,
+    pub range: LspRange,
     /// The new text.
     pub new_text: String,
 }
@@ -328,10 +328,10 @@ mod tests {
             {"uri": 7},
             {"targetUri": "file:///b", "targetRange": range, "targetSelectionRange": range},
         ]);
-        let found: Vec<Location> = items(&list);
+        let found: Vec<LspLocation> = items(&list);
         assert_eq!(found.len(), 2);
         assert_eq!(found[1].uri, "file:///b");
-        assert_eq!(items::<Location>(&list[0]).len(), 1);
+        assert_eq!(items::<LspLocation>(&list[0]).len(), 1);
         let problems = json!([
             {"range": range, "message": "a", "severity": 9, "code": 2322},
             {"message": "no range"},

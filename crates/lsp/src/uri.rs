@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns the address of an absolute path. Bytes other than `/` and unreserved characters are
 /// percent-encoded.
-pub fn of(path: &Path) -> String {
+pub fn from_path(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for &byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -19,7 +19,7 @@ pub fn of(path: &Path) -> String {
 
 /// Returns the path of an address, or `None` if it is not the address of a local file or not valid
 /// UTF-8.
-pub fn path(uri: &str) -> Option<PathBuf> {
+pub fn to_path(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
     if !rest.starts_with('/') {
@@ -65,14 +65,14 @@ mod tests {
             ("file:///%", None),
         ];
         for (uri, expected) in cases {
-            assert_eq!(path(uri).as_deref(), expected.map(Path::new), "{uri}");
+            assert_eq!(to_path(uri).as_deref(), expected.map(Path::new), "{uri}");
         }
     }
 
     proptest! {
         #[test]
         fn a_path_comes_back(name in "/\\PC*") {
-            prop_assert_eq!(path(&of(Path::new(&name))), Some(PathBuf::from(name)));
+            prop_assert_eq!(to_path(&from_path(Path::new(&name))), Some(PathBuf::from(name)));
         }
     }
 }

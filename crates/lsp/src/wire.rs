@@ -43,7 +43,7 @@ pub(crate) async fn read_sized(
         }
         let text = String::from_utf8_lossy(&line);
         let Some(text) = text.strip_suffix('\n') else {
-            return Err(bad("a header line is too long"));
+            return Err(invalid_data("a header line is too long"));
         };
         let text = text.trim_end_matches('\r');
         if text.is_empty() {
@@ -51,20 +51,20 @@ pub(crate) async fn read_sized(
         }
         // A line without a colon is not a header, for example a greeting that some servers print.
         let Some((name, value)) = text.split_once(':') else {
-            return Err(bad("the server wrote text that is not a message"));
+            return Err(invalid_data("the server wrote text that is not a message"));
         };
         if name.eq_ignore_ascii_case("content-length") {
             length = Some(
                 value
                     .trim()
                     .parse()
-                    .map_err(|_| bad("a Content-Length is not a number"))?,
+                    .map_err(|_| invalid_data("a Content-Length is not a number"))?,
             );
         }
     }
-    let length: usize = length.ok_or_else(|| bad("a message has no Content-Length"))?;
+    let length: usize = length.ok_or_else(|| invalid_data("a message has no Content-Length"))?;
     if length > MOST {
-        return Err(bad("a message is too long"));
+        return Err(invalid_data("a message is too long"));
     }
     let mut body = Vec::new();
     // The buffer grows with the input: the announced length may never arrive.
@@ -78,7 +78,7 @@ pub(crate) async fn read_sized(
     Ok(Some((serde_json::from_slice(&body)?, length)))
 }
 
-fn bad(text: &str) -> io::Error {
+fn invalid_data(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 

@@ -17,7 +17,7 @@ use std::{
 
 use haft_contract::{BoxFuture, CallContext, CancellationToken, DynTool};
 use haft_mcp::client::{
-    ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,
+    ClientHost, ClientOptions, ServerElicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,
     entries,
 };
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ impl ClientHost for Silent {
         false
     }
 
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+    fn elicit(&self, _: ServerElicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async { ElicitationAnswer::Cancel })
     }
 }

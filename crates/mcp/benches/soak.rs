@@ -13,7 +13,7 @@ use std::{fs, path::PathBuf, sync::Arc, time::Instant};
 
 use haft_contract::{BoxFuture, CallContext, DynTool};
 use haft_mcp::client::{
-    ClientHost, ClientOptions, Connection, Elicitation, ElicitationAnswer, ServerScope, Servers,
+    ClientHost, ClientOptions, Connection, ServerElicitation, ElicitationAnswer, ServerScope, Servers,
     entries,
 };
 use serde_json::json;
@@ -39,7 +39,7 @@ impl ClientHost for Alone {
         false
     }
 
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+    fn elicit(&self, _: ServerElicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async { ElicitationAnswer::Cancel })
     }
 }

@@ -15,7 +15,7 @@ use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpTransport, SecretFile};
 use haft_mcp::{
     client::{
-        ClientHost, ClientOptions, Connection, Elicitation, ElicitationAnswer, ServerScope,
+        ClientHost, ClientOptions, Connection, ServerElicitation, ElicitationAnswer, ServerScope,
         Servers, entries,
         oauth::{LoginRequest, OAuthClient, TokenStore, login},
     },
@@ -31,9 +31,9 @@ const MOST_LOGINS: usize = 3;
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// A host that agrees to everything.
-struct Agreeable;
+struct AcceptingHost;
 
-impl ClientHost for Agreeable {
+impl ClientHost for AcceptingHost {
     fn warn(&self, text: &str) {
         eprintln!("{text}");
     }
@@ -46,7 +46,7 @@ impl ClientHost for Agreeable {
         true
     }
 
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+    fn elicit(&self, _: ServerElicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async { ElicitationAnswer::Accept(json!({})) })
     }
 }
@@ -102,7 +102,7 @@ async fn session(
             connect: Duration::from_secs(20),
             ..ClientOptions::default()
         };
-        servers.start(options, Arc::new(Agreeable), None);
+        servers.start(options, Arc::new(AcceptingHost), None);
         let server = servers.server("server")?;
         let refused = match server.connected().await {
             Err(why) => match server.challenge() {

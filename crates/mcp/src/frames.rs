@@ -13,7 +13,7 @@ const KEPT_ENDS: usize = 512;
 
 /// A line of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum LineFrame {
     /// A line without its line end.
     Line(Vec<u8>),
     /// An oversized line, which was skipped.
@@ -49,7 +49,7 @@ impl<R: AsyncBufRead + Unpin> FrameReader<R> {
 
     /// Returns the next line, or `None` at the end. A last line without a line end is returned too.
     /// The future may be dropped at any time.
-    pub async fn next(&mut self) -> io::Result<Option<Frame>> {
+    pub async fn next(&mut self) -> io::Result<Option<LineFrame>> {
         loop {
             let chunk = self.inner.fill_buf().await?;
             let is_over = chunk.is_empty();
@@ -70,18 +70,18 @@ impl<R: AsyncBufRead + Unpin> FrameReader<R> {
         }
     }
 
-    fn frame(&mut self) -> Option<Frame> {
+    fn frame(&mut self) -> Option<LineFrame> {
         let mut line = std::mem::take(&mut self.line);
         let passed = std::mem::take(&mut self.passed);
         if passed > 0 {
             let length = passed + line.len();
-            return Some(Frame::TooLong { ends: line, length });
+            return Some(LineFrame::TooLong { ends: line, length });
         }
         if line.last() == Some(&b'\r') {
             line.pop();
         }
         let is_blank = line.iter().all(u8::is_ascii_whitespace);
-        (!is_blank).then_some(Frame::Line(line))
+        (!is_blank).then_some(LineFrame::Line(line))
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    async fn read(chunks: &[&[u8]], longest: usize) -> Vec<Frame> {
+    async fn read(chunks: &[&[u8]], longest: usize) -> Vec<LineFrame> {
         let (mut writer, reader) = tokio::io::duplex(64);
         let chunks: Vec<Vec<u8>> = chunks.iter().map(|chunk| chunk.to_vec()).collect();
         let writing = tokio::spawn(async move {
@@ -123,8 +123,8 @@ mod tests {
         frames
     }
 
-    fn line(text: &str) -> Frame {
-        Frame::Line(text.as_bytes().to_vec())
+    fn line(text: &str) -> LineFrame {
+        LineFrame::Line(text.as_bytes().to_vec())
     }
 
     #[tokio::test]
@@ -139,7 +139,7 @@ mod tests {
         long.extend(vec![b'x'; 5_000]);
         long.extend(b"tail}\n");
         let read = read(&[&long, b"next\n"], 2_000).await;
-        let [Frame::TooLong { ends, length }, next] = &read[..] else {
+        let [LineFrame::TooLong { ends, length }, next] = &read[..] else {
             panic!("{read:?}");
         };
         assert_eq!(*length, long.len() - 1);
@@ -156,7 +156,7 @@ mod tests {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let (left, right) = text.as_bytes().split_at(at);
             let read = runtime.block_on(read(&[left, right], 100));
-            let expected: Vec<Frame> = lines.iter().map(|text| line(text)).collect();
+            let expected: Vec<LineFrame> = lines.iter().map(|text| line(text)).collect();
             prop_assert_eq!(read, expected);
         }
     }

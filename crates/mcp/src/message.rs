@@ -209,7 +209,7 @@ impl RpcMessage {
         let is_one = text.trim_ascii_start().first() == Some(&b'{');
         if is_one {
             match serde_json::from_slice(text) {
-                Ok(parts) => return Ok(vec![Self::of_parts(parts)]),
+                Ok(parts) => return Ok(vec![Self::from_parts(parts)]),
                 // A duplicate key is rejected, because another program that inspected the message
                 // may have used the other value.
                 Err(twice) if twice.is_data() => {
@@ -238,7 +238,7 @@ impl RpcMessage {
             return Err(RpcError::new(code::INVALID_REQUEST, why));
         };
         let mut part = |name: &str| message.remove(name);
-        Self::of_parts(MessageParts {
+        Self::from_parts(MessageParts {
             id: part("id"),
             method: part("method"),
             params: part("params"),
@@ -247,7 +247,7 @@ impl RpcMessage {
         })
     }
 
-    fn of_parts(parts: MessageParts) -> Result<Self, RpcError> {
+    fn from_parts(parts: MessageParts) -> Result<Self, RpcError> {
         let wrong = |why: &str| Err(RpcError::new(code::INVALID_REQUEST, why));
         let id = match &parts.id {
             None => None,

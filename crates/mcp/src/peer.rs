@@ -90,7 +90,7 @@ pub struct RequestTimeout {
 
 impl RequestTimeout {
     /// Creates an overall limit.
-    pub fn of(whole: Duration) -> Self {
+    pub fn new(whole: Duration) -> Self {
         Self {
             whole: Some(whole),
             idle: None,
@@ -184,11 +184,11 @@ impl Peer {
             peer: &self.inner,
             id: id.clone(),
             // The protocol forbids cancelling `initialize`.
-            is_told: method != "initialize",
+            is_answered: method != "initialize",
         };
         let message = RpcMessage::request(id, method, params);
         if let Err(error) = self.inner.sink.send(message) {
-            unanswered.is_told = false;
+            unanswered.is_answered = false;
             return Err(error);
         }
         let begun = Instant::now();
@@ -199,7 +199,7 @@ impl Peer {
             tokio::select! {
                 biased;
                 answer = &mut answered => {
-                    unanswered.is_told = false;
+                    unanswered.is_answered = false;
                     // Reports that arrived before the answer are passed on before it.
                     while let Ok(report) = reports.try_recv() {
                         on_progress(report);
@@ -235,9 +235,9 @@ impl Peer {
     /// Processes an incoming message. Needs a tokio runtime.
     pub fn receive(&self, message: RpcMessage) {
         match message {
-            RpcMessage::Answer { id, result } => self.answered(id, result),
-            RpcMessage::Notification { method, params } => self.notified(&method, params),
-            RpcMessage::Request { id, method, params } => self.asked(id, method, params),
+            RpcMessage::Answer { id, result } => self.on_answer(id, result),
+            RpcMessage::Notification { method, params } => self.on_notification(&method, params),
+            RpcMessage::Request { id, method, params } => self.on_request(id, method, params),
         }
     }
 
@@ -347,7 +347,7 @@ impl Peer {
             .problem(&format!("it sent an invalid message: {}", error.message));
     }
 
-    fn answered(&self, id: Option<RpcId>, result: Result<Value, RpcError>) {
+    fn on_answer(&self, id: Option<RpcId>, result: Result<Value, RpcError>) {
         let pending = id
             .as_ref()
             .and_then(|id| self.inner.tables().pending.remove(id));
@@ -368,7 +368,7 @@ impl Peer {
         let _ = pending.answer.send(result.map_err(PeerError::Answered)); // the caller may be gone
     }
 
-    fn notified(&self, method: &str, params: Value) {
+    fn on_notification(&self, method: &str, params: Value) {
         match method {
             "notifications/progress" => {
                 let Some(id) = RpcId::parse(&params["progressToken"]) else {
@@ -394,7 +394,7 @@ impl Peer {
         }
     }
 
-    fn asked(&self, id: RpcId, method: String, params: Value) {
+    fn on_request(&self, id: RpcId, method: String, params: Value) {
         let called_off = CancellationToken::new();
         {
             let mut tables = self.inner.tables();
@@ -471,13 +471,13 @@ impl PeerState {
 struct RpcRequestGuard<'a> {
     peer: &'a PeerState,
     id: RpcId,
-    is_told: bool,
+    is_answered: bool,
 }
 
 impl Drop for RpcRequestGuard<'_> {
     fn drop(&mut self) {
         let was_pending = self.peer.tables().pending.remove(&self.id).is_some();
-        if was_pending && self.is_told && !self.peer.closed.is_cancelled() {
+        if was_pending && self.is_answered && !self.peer.closed.is_cancelled() {
             let params = json!({
                 "requestId": self.id.to_value(),
                 "reason": "the result is no longer needed",

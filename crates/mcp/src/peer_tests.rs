@@ -102,7 +102,7 @@ async fn requests_are_answered_and_errors_are_errors() {
 #[tokio::test]
 async fn a_request_that_no_one_waits_for_is_called_off() {
     let (ends, other) = ends();
-    let limit = RequestTimeout::of(Duration::from_millis(20));
+    let limit = RequestTimeout::new(Duration::from_millis(20));
     let slow = ends
         .left
         .request_within("hang", Value::Null, limit, |_| {})

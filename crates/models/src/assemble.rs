@@ -22,8 +22,8 @@ const SHOWN: usize = 200;
 
 /// Collects the events of one reply.
 #[derive(Debug)]
-pub struct Assembler {
-    asked: String,
+pub struct ReplyAssembler {
+    requested_model: String,
     id: Option<String>,
     model: Option<String>,
     blocks: Vec<BlockBuilder>,
@@ -144,11 +144,11 @@ impl PartialBlock {
     }
 }
 
-impl Assembler {
+impl ReplyAssembler {
     /// Creates an assembler for one reply of the requested model.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
-            asked: model.into(),
+            requested_model: model.into(),
             id: None,
             model: None,
             blocks: Vec::new(),
@@ -207,8 +207,8 @@ impl Assembler {
                 return self.release_held_call(Some(reason));
             }
             ModelEvent::CutOff { .. } => self.stop = Some(StopReason::CutOff),
-            ModelEvent::Discard => *self = Self::new(std::mem::take(&mut self.asked)),
-            ModelEvent::Fallback { to, .. } => self.asked.clone_from(to),
+            ModelEvent::Discard => *self = Self::new(std::mem::take(&mut self.requested_model)),
+            ModelEvent::Fallback { to, .. } => self.requested_model.clone_from(to),
             ModelEvent::Retry { .. } | ModelEvent::ImagesDropped { .. } => {}
         }
         None
@@ -225,7 +225,7 @@ impl Assembler {
         let mut reply = Reply {
             id: self.id,
             model: self.model,
-            message: Message::assistant(Vec::with_capacity(self.blocks.len()), self.asked),
+            message: Message::assistant(Vec::with_capacity(self.blocks.len()), self.requested_model),
             calls: Vec::new(),
             stop: self.stop,
             usage: self.usage,

@@ -74,16 +74,16 @@ impl Fallback {
                     None => return Ok(()),
                     Some(Err(error)) => break error,
                     Some(Ok(event)) => {
-                        handed_out.note(&event);
+                        handed_out.record(&event);
                         out.send(event).await;
                     }
                 }
             };
             let may_help = matches!(error.kind, ErrorKind::Overloaded | ErrorKind::NotFound);
-            if !may_help || handed_out.call || current == self.others.len() {
+            if !may_help || handed_out.has_call || current == self.others.len() {
                 return Err(error);
             }
-            if handed_out.anything {
+            if handed_out.has_content {
                 out.send(ModelEvent::Discard).await;
             }
             let from = match current.checked_sub(1) {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// A variant of a provider's request format. Two variants never share a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Dialect(pub(crate) u32);
+pub(crate) struct BodyDialect(pub(crate) u32);
 
 /// A serialized part of a request's body.
 #[derive(Debug, Clone)]
@@ -33,10 +33,10 @@ impl Fragment {
 
 /// The fragments of one value by dialect. A session uses one or two dialects.
 #[derive(Debug, Default)]
-pub(crate) struct Fragments(Mutex<Vec<(Dialect, Fragment)>>);
+pub(crate) struct Fragments(Mutex<Vec<(BodyDialect, Fragment)>>);
 
 impl Fragments {
-    pub(crate) fn get(&self, dialect: Dialect, make: impl FnOnce() -> Fragment) -> Fragment {
+    pub(crate) fn get(&self, dialect: BodyDialect, make: impl FnOnce() -> Fragment) -> Fragment {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, fragment)) = known.iter().find(|(of, _)| *of == dialect) {
             return fragment.clone();

@@ -10,9 +10,9 @@ use crate::Price;
 pub const LIST_PRICES_DATE: &str = "2026-10-10";
 
 /// A model's name and its prices in USD per million tokens: input, output, cache read, cache write.
-type Row = (&'static str, [f64; 4]);
+type PriceRow = (&'static str, [f64; 4]);
 
-const TABLE: [Row; 39] = [
+const TABLE: [PriceRow; 39] = [
     ("claude-fable-5-1", [10.0, 50.0, 0.25, 12.5]),
     ("claude-fable-5", [10.0, 50.0, 1.0, 12.5]),
     ("claude-opus-5-5", [4.0, 20.0, 0.2, 5.0]),
@@ -55,7 +55,7 @@ const TABLE: [Row; 39] = [
 ];
 
 /// Returns the list price of a model.
-pub(crate) fn of(model: &str) -> Option<Price> {
+pub(crate) fn list_price(model: &str) -> Option<Price> {
     let row = TABLE
         .iter()
         .find(|(name, _)| model.strip_prefix(name).is_some_and(is_same_model))?;
@@ -99,7 +99,7 @@ mod tests {
             "claude-3-5-sonnet-latest",
             "gpt-5-2025-08-07",
         ] {
-            assert!(of(name).is_some(), "{name}");
+            assert!(list_price(name).is_some(), "{name}");
         }
         for name in [
             "claude-sonnet-4-9",
@@ -110,10 +110,10 @@ mod tests {
             "qwen3-coder",
             "",
         ] {
-            assert!(of(name).is_none(), "{name}");
+            assert!(list_price(name).is_none(), "{name}");
         }
         assert_eq!(
-            of("claude-opus-4-20250514").map(|price| price.input),
+            list_price("claude-opus-4-20250514").map(|price| price.input),
             Some(15.0)
         );
     }

@@ -98,7 +98,7 @@ impl ModelInfo {
 pub fn newest_of<'a>(models: &'a [ModelInfo], family: &str) -> Option<&'a ModelInfo> {
     let of_family = models.iter().filter(|model| is_of(&model.id, family));
     of_family.max_by(|one, other| {
-        let (a, b) = (Version::of(&one.id), Version::of(&other.id));
+        let (a, b) = (ModelVersion::from_id(&one.id), ModelVersion::from_id(&other.id));
         a.numbers
             .cmp(&b.numbers)
             .then_with(|| a.date.is_none().cmp(&b.date.is_none()))
@@ -160,19 +160,19 @@ fn day(text: &str) -> Option<i64> {
 }
 
 /// The version and the date in a model's name.
-struct Version {
+struct ModelVersion {
     numbers: Vec<u32>,
     /// The release date. A name without a date means the newest release.
     date: Option<u32>,
 }
 
-impl Version {
-    fn of(id: &str) -> Self {
+impl ModelVersion {
+    fn from_id(id: &str) -> Self {
         let mut version = Self {
             numbers: Vec::new(),
             date: None,
         };
-        let mut words = words(id);
+        let mut words = name_words(id);
         while let Some(word) = words.next() {
             // Nothing after `-v1:0` belongs to the model's version.
             if word.len() > 1 && word.starts_with('v') && word[1..].parse::<u32>().is_ok() {
@@ -194,14 +194,14 @@ impl Version {
 }
 
 /// Returns all words and numbers of a name, without the folders before it.
-fn words(id: &str) -> impl Iterator<Item = &str> {
+fn name_words(id: &str) -> impl Iterator<Item = &str> {
     let name = id.rsplit('/').next().unwrap_or(id);
     let words = name.split(|mark: char| !mark.is_ascii_alphanumeric());
     words.filter(|word| !word.is_empty())
 }
 
 fn is_of(id: &str, family: &str) -> bool {
-    let mut words = words(id);
+    let mut words = name_words(id);
     if family != GPT {
         return words.any(|word| word.eq_ignore_ascii_case(family));
     }

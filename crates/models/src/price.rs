@@ -47,18 +47,18 @@ impl Prices {
     }
 
     /// Returns the price of a model.
-    pub fn of(&self, model: &str) -> Option<Price> {
+    pub fn price(&self, model: &str) -> Option<Price> {
         let fitting = self.given.iter().filter(|(of, _)| model.starts_with(of));
         let given = fitting.max_by_key(|(of, _)| of.len());
         given.map(|(_, price)| *price).or_else(|| {
-            let listed = self.listed.then(|| list_prices::of(model));
+            let listed = self.listed.then(|| list_prices::list_price(model));
             listed.flatten()
         })
     }
 
     /// Returns the cost of these tokens in USD, if the model's price is known.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
-        let price = self.of(model)?;
+        let price = self.price(model)?;
         let short = usage.cache_write.saturating_sub(usage.cache_write_1h);
         let parts = [
             (usage.input, price.input),
@@ -116,7 +116,7 @@ mod tests {
             cache_write: 0.0,
             cache_write_1h: 0.0,
         };
-        let of = |prices: &Prices, model| prices.of(model).map(|price| price.input);
+        let of = |prices: &Prices, model| prices.price(model).map(|price| price.input);
         let listed = Prices::listed();
         assert_eq!(of(&listed, "claude-sonnet-4-5"), Some(3.0));
         let given = listed.with("claude", price(7.0));

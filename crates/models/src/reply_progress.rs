@@ -11,29 +11,29 @@ use crate::{BlockStart, ModelEvent};
 #[derive(Debug, Default)]
 pub(crate) struct ReplyProgress {
     /// Whether the reader has received content that a second attempt would repeat.
-    pub(crate) anything: bool,
+    pub(crate) has_content: bool,
     /// Whether the reader has received a complete tool call.
-    pub(crate) call: bool,
+    pub(crate) has_call: bool,
     open_calls: HashSet<usize>,
 }
 
 impl ReplyProgress {
-    pub(crate) fn note(&mut self, event: &ModelEvent) {
+    pub(crate) fn record(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::BlockStart { index, block } => {
-                self.anything = true;
+                self.has_content = true;
                 if matches!(block, BlockStart::ToolUse { .. }) {
                     self.open_calls.insert(*index);
                 } else {
                     self.open_calls.remove(index);
                 }
             }
-            ModelEvent::BlockStop { index } => self.call |= self.open_calls.remove(index),
+            ModelEvent::BlockStop { index } => self.has_call |= self.open_calls.remove(index),
             ModelEvent::Discard => *self = Self::default(),
             ModelEvent::Retry { .. }
             | ModelEvent::Fallback { .. }
             | ModelEvent::ImagesDropped { .. } => {}
-            _ => self.anything = true,
+            _ => self.has_content = true,
         }
     }
 }

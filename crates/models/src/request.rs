@@ -15,13 +15,13 @@ pub struct ModelRequest {
     /// The model, under its provider's name.
     pub model: String,
     /// The tools and the system prompt, which stay the same from turn to turn.
-    pub prefix: Arc<Prefix>,
+    pub prefix: Arc<RequestPrefix>,
     /// The messages so far.
     pub history: RequestHistory,
     /// The maximum number of tokens in the reply.
     pub max_tokens: u32,
     /// Whether and how the model thinks before it answers.
-    pub thinking: Thinking,
+    pub thinking: ThinkingMode,
     /// The effort that the model spends, as its provider names it (`low`, `high`, …).
     pub effort: Option<String>,
     /// The tools that the model may use.
@@ -39,7 +39,7 @@ pub struct ModelRequest {
 /// Tools and system prompt. They are serialized once, so that every request has the same bytes and
 /// hits the provider's cache.
 #[derive(Debug, Default)]
-pub struct Prefix {
+pub struct RequestPrefix {
     system: Vec<SystemBlock>,
     tools: Vec<ToolDefinition>,
     pub(crate) system_fragments: Fragments,
@@ -72,7 +72,7 @@ pub struct ToolDefinition {
 /// The thinking mode of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Thinking {
+pub enum ThinkingMode {
     /// Thinking is not requested. The provider may still think by default.
     #[default]
     Off,
@@ -99,13 +99,13 @@ pub enum ToolChoice {
 
 impl ModelRequest {
     /// Creates a request with default values for everything else.
-    pub fn new(model: impl Into<String>, prefix: Arc<Prefix>, history: RequestHistory) -> Self {
+    pub fn new(model: impl Into<String>, prefix: Arc<RequestPrefix>, history: RequestHistory) -> Self {
         Self {
             model: model.into(),
             prefix,
             history,
             max_tokens: 8192,
-            thinking: Thinking::Off,
+            thinking: ThinkingMode::Off,
             effort: None,
             tool_choice: ToolChoice::Auto,
             parallel_calls: true,
@@ -116,7 +116,7 @@ impl ModelRequest {
     }
 }
 
-impl Prefix {
+impl RequestPrefix {
     /// Creates a prefix. Append new tools at the end: everything before them stays cached.
     pub fn new(system: Vec<SystemBlock>, tools: Vec<ToolDefinition>) -> Self {
         let system = system

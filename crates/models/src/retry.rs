@@ -36,14 +36,14 @@ pub struct RetryPolicy {
     /// The first wait; each later one is twice as long.
     pub first_delay: Duration,
     /// The longest wait that the doubling reaches.
-    pub longest_delay: Duration,
+    pub max_delay: Duration,
     /// The largest fraction of a wait that is randomly subtracted, so that many clients do not
     /// retry at the same time.
     pub jitter: f64,
     /// The longest wait that a provider may ask for. If it asks for more, the request fails.
-    pub longest_asked: Duration,
+    pub max_requested_delay: Duration,
     /// Whether to wait as long as a provider asks, even longer than `longest_asked`.
-    pub wait_as_asked: bool,
+    pub honors_requested_delay: bool,
     /// The maximum number of retries if no server listens and none has ever answered. A server that
     /// is starting up needs seconds; a mistyped address stays wrong.
     pub max_refused: u32,
@@ -57,10 +57,10 @@ impl Default for RetryPolicy {
         Self {
             max_retries: 10,
             first_delay: Duration::from_millis(500),
-            longest_delay: Duration::from_secs(32),
+            max_delay: Duration::from_secs(32),
             jitter: 0.25,
-            longest_asked: Duration::from_secs(60),
-            wait_as_asked: false,
+            max_requested_delay: Duration::from_secs(60),
+            honors_requested_delay: false,
             max_refused: 3,
             max_overloaded: None,
         }
@@ -106,7 +106,7 @@ impl RetryPolicy {
             variable("CLAUDE_CODE_MAX_RETRIES").and_then(|value| value.trim().parse().ok());
         Self {
             max_retries: retries.unwrap_or(usual.max_retries),
-            wait_as_asked: variable("CLAUDE_CODE_RETRY_WATCHDOG").is_some_and(|value| value == "1"),
+            honors_requested_delay: variable("CLAUDE_CODE_RETRY_WATCHDOG").is_some_and(|value| value == "1"),
             ..usual
         }
     }
@@ -124,13 +124,13 @@ impl RetryPolicy {
             return None;
         }
         if let Some(asked) = error.retry_after {
-            return (asked <= self.longest_asked || self.wait_as_asked).then_some(asked);
+            return (asked <= self.max_requested_delay || self.honors_requested_delay).then_some(asked);
         }
         let doubled = 2_u32.saturating_pow(retry - 1);
         let delay = self
             .first_delay
             .saturating_mul(doubled)
-            .min(self.longest_delay);
+            .min(self.max_delay);
         Some(delay.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * chance))
     }
 }
@@ -166,7 +166,7 @@ impl Retry {
     }
 
     /// Returns the maximum number of retries after this error.
-    fn most(&self, error: &ModelError) -> u32 {
+    fn max_retries(&self, error: &ModelError) -> u32 {
         let all = self.policy.max_retries;
         match error.kind {
             ErrorKind::Refused if !self.has_answered.load(Ordering::Relaxed) => {
@@ -194,14 +194,14 @@ impl Retry {
                     Some(Err(error)) => break error,
                     Some(Ok(event)) => {
                         self.has_answered.store(true, Ordering::Relaxed);
-                        handed_out.note(&event);
+                        handed_out.record(&event);
                         out.send(event).await;
                     }
                 }
             };
             // Releases the connection before the wait.
             drop(events);
-            if handed_out.call && error.kind != ErrorKind::Cancelled {
+            if handed_out.has_call && error.kind != ErrorKind::Cancelled {
                 out.send(ModelEvent::CutOff { error }).await;
                 return Ok(());
             }
@@ -216,12 +216,12 @@ impl Retry {
                 overloaded += u32::from(error.kind == ErrorKind::Overloaded);
                 let chance = self.clock.chance();
                 let delay = self.policy.delay(&error, retries + 1, overloaded, chance);
-                if delay.is_none() || retries >= self.most(&error) {
+                if delay.is_none() || retries >= self.max_retries(&error) {
                     return Err(error);
                 }
                 delay
             };
-            if handed_out.anything {
+            if handed_out.has_content {
                 out.send(ModelEvent::Discard).await;
             }
             if dropped {
@@ -237,7 +237,7 @@ impl Retry {
             let delay = delay.unwrap_or_default();
             out.send(ModelEvent::Retry {
                 attempt: retries,
-                max_retries: self.most(&error),
+                max_retries: self.max_retries(&error),
                 delay,
                 error,
             })
@@ -313,7 +313,7 @@ mod tests {
             assert_eq!(policy.delay(error, *retry, 0, *chance), expected, "{what}");
         }
         let patient = RetryPolicy {
-            wait_as_asked: true,
+            honors_requested_delay: true,
             ..RetryPolicy::default()
         };
         let long = with(ErrorKind::RateLimited, Some(3600));
@@ -332,7 +332,7 @@ mod tests {
             })
         };
         let (set, unset) = (policy("3", "1"), policy("many", "0"));
-        assert_eq!((set.max_retries, set.wait_as_asked), (3, true));
+        assert_eq!((set.max_retries, set.honors_requested_delay), (3, true));
         assert_eq!(unset, RetryPolicy::default());
     }
 

@@ -181,7 +181,7 @@ impl ScriptedModel {
     /// Returns the turn that answers a request, and the name of its message.
     fn take(&self, request: ModelRequest) -> Result<(&ScriptedReply, String), ModelError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let aside = self.aside(&request);
+        let aside = self.conversation_script(&request);
         let said = request.history.messages();
         let replies = said.filter(|message| message.role == Role::Assistant);
         let replies = replies.count();
@@ -209,7 +209,7 @@ impl ScriptedModel {
         Ok((turn, name))
     }
 
-    fn aside(&self, request: &ModelRequest) -> Option<&ScriptedConversation> {
+    fn conversation_script(&self, request: &ModelRequest) -> Option<&ScriptedConversation> {
         let first = request.history.messages().next()?;
         let says = |text: &str| {
             first.content.iter().any(|block| match block {
@@ -338,13 +338,13 @@ mod tests {
     use haft_contract::Content;
 
     use super::*;
-    use crate::{Conversation, Message, Prefix};
+    use crate::{Conversation, Message, RequestPrefix};
 
     async fn said(
         model: &ScriptedModel,
         conversation: &Conversation,
     ) -> Result<String, ModelError> {
-        let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
+        let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
         let events: Vec<ModelEvent> = model
             .stream(request, CancellationToken::new())
             .try_collect()

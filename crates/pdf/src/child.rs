@@ -111,7 +111,7 @@ enum ChildWork {
 
 /// Reads a PDF in a child process, which is `program` with [`ARGUMENT`]. Returns within the time
 /// limit. `is_cancelled` is polled.
-pub fn ask(
+pub fn read_in_child(
     program: &Path,
     pdf: &[u8],
     request: &PdfRequest,
@@ -120,21 +120,21 @@ pub fn ask(
 ) -> Result<PdfReading, PdfReadError> {
     let work = ChildWork::Read(request.clone());
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
-    match child_answer::understand(&output, request) {
+    match child_answer::parse_answer(&output, request) {
         PdfAnswer::Answer(answer) => answer.map_err(PdfReadError::Refused),
-        PdfAnswer::Nothing if status.success() => {
+        PdfAnswer::Missing if status.success() => {
             Err(PdfReadError::NotAReader(program.to_path_buf()))
         }
-        PdfAnswer::Nonsense if status.success() => {
+        PdfAnswer::Invalid if status.success() => {
             Err(PdfReadError::Crashed("its answer is invalid".to_owned()))
         }
-        PdfAnswer::Nothing | PdfAnswer::Nonsense => Err(PdfReadError::Crashed(end_of(status))),
+        PdfAnswer::Missing | PdfAnswer::Invalid => Err(PdfReadError::Crashed(end_of(status))),
     }
 }
 
 /// Draws one page (from 1) as a PNG whose longer side has at most `pixels`, with poppler's
 /// `pdftoppm`. The child `program` executes it under the same limits as a reader.
-pub fn draw(
+pub fn draw_in_child(
     program: &Path,
     drawer: &Path,
     pdf: &[u8],
@@ -298,7 +298,7 @@ fn serve() -> io::Result<()> {
     };
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
-    child_answer::give(&read(bytes, &request), io::stdout().lock())
+    child_answer::write_answer(&read(bytes, &request), io::stdout().lock())
 }
 
 /// Reads the first line byte by byte, because the bytes after it belong to the next reader.

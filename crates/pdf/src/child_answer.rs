@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::{OutlineEntry, PageFailure, Pages, PdfPage, PdfReading, PdfRequest};
+use crate::{OutlineEntry, PageFailure, PageSelection, PdfPage, PdfReading, PdfRequest};
 
 /// The line before the answer. Anything before it was not written by us.
 const GREETING: &[u8] = b"%haft-pdf 2\n";
@@ -40,15 +40,15 @@ pub enum UnreadableReason {
 #[derive(Debug)]
 pub enum PdfAnswer {
     /// No answer: the program is not a PDF reader, or it failed too early.
-    Nothing,
+    Missing,
     /// An answer that does not match the request.
-    Nonsense,
+    Invalid,
     /// A valid answer.
     Answer(Result<PdfReading, UnreadableReason>),
 }
 
 /// Writes the answer; called in the child.
-pub fn give(
+pub fn write_answer(
     answer: &Result<PdfReading, UnreadableReason>,
     mut output: impl Write,
 ) -> io::Result<()> {
@@ -58,19 +58,19 @@ pub fn give(
 }
 
 /// Parses and validates the output of a child; called in the parent.
-pub fn understand(output: &[u8], request: &PdfRequest) -> PdfAnswer {
+pub fn parse_answer(output: &[u8], request: &PdfRequest) -> PdfAnswer {
     let Some(start) = memmem::find(output, GREETING) else {
-        return PdfAnswer::Nothing;
+        return PdfAnswer::Missing;
     };
     let answer = serde_json::from_slice(&output[start + GREETING.len()..]);
     match answer {
-        Ok(Ok(document)) if answers(&document, request) => PdfAnswer::Answer(Ok(document)),
-        Ok(Err(refusal)) if is_fair(&refusal) => PdfAnswer::Answer(Err(refusal)),
-        _ => PdfAnswer::Nonsense,
+        Ok(Ok(document)) if matches_request(&document, request) => PdfAnswer::Answer(Ok(document)),
+        Ok(Err(refusal)) if is_valid_refusal(&refusal) => PdfAnswer::Answer(Err(refusal)),
+        _ => PdfAnswer::Invalid,
     }
 }
 
-fn is_fair(refusal: &UnreadableReason) -> bool {
+fn is_valid_refusal(refusal: &UnreadableReason) -> bool {
     match refusal {
         UnreadableReason::Damaged(reason) | UnreadableReason::Unreadable(reason) => {
             is_reason(reason)
@@ -79,8 +79,8 @@ fn is_fair(refusal: &UnreadableReason) -> bool {
     }
 }
 
-fn answers(document: &PdfReading, request: &PdfRequest) -> bool {
-    let asked = request.pages.as_ref().map(Pages::numbers);
+fn matches_request(document: &PdfReading, request: &PdfRequest) -> bool {
+    let asked = request.pages.as_ref().map(PageSelection::numbers);
     let is_asked_for = |page: &PdfPage| match asked {
         Some(pages) => pages.contains(&page.number),
         None => page.number <= request.whole_up_to,
@@ -145,7 +145,7 @@ mod tests {
 
     fn request(pages: Option<&str>) -> PdfRequest {
         PdfRequest {
-            pages: pages.map(|pages| Pages::parse(pages, 20).unwrap()),
+            pages: pages.map(|pages| PageSelection::parse(pages, 20).unwrap()),
             whole_up_to: 10,
             max_page_bytes: 10,
         }
@@ -153,8 +153,8 @@ mod tests {
 
     fn said(answer: &Result<PdfReading, UnreadableReason>, request: &PdfRequest) -> PdfAnswer {
         let mut output = b"running 1 test\n".to_vec();
-        give(answer, &mut output).unwrap();
-        understand(&output, request)
+        write_answer(answer, &mut output).unwrap();
+        parse_answer(&output, request)
     }
 
     #[test]
@@ -209,24 +209,24 @@ mod tests {
             let mut document = document();
             lie(&mut document, heading.clone());
             let said = said(&Ok(document), &request(Some("1,3")));
-            assert!(matches!(said, PdfAnswer::Nonsense), "{name}: {said:?}");
+            assert!(matches!(said, PdfAnswer::Invalid), "{name}: {said:?}");
         }
         let mut long = document();
         (long.page_count, long.pages[1].number) = (20, 11);
         assert!(matches!(
             said(&Ok(long), &request(None)),
-            PdfAnswer::Nonsense
+            PdfAnswer::Invalid
         ));
     }
 
     #[test]
     fn noise_is_nothing_and_half_an_answer_is_nonsense() {
         let request = request(None);
-        assert!(matches!(understand(b"", &request), PdfAnswer::Nothing));
-        assert!(matches!(understand(b"hello", &request), PdfAnswer::Nothing));
+        assert!(matches!(parse_answer(b"", &request), PdfAnswer::Missing));
+        assert!(matches!(parse_answer(b"hello", &request), PdfAnswer::Missing));
         let nested = [GREETING, &b"[".repeat(1 << 20)].concat();
         for output in [GREETING, b"%haft-pdf 2\n{\"Ok\":{\"page_count\":1", &nested] {
-            assert!(matches!(understand(output, &request), PdfAnswer::Nonsense));
+            assert!(matches!(parse_answer(output, &request), PdfAnswer::Invalid));
         }
     }
 }

@@ -24,7 +24,7 @@ const SLACK: usize = 34;
 /// Returns evidence that the end of the file is missing. After the last object there must be
 /// `startxref` and a number. In a truncated file they are missing, or belong to an earlier revision
 /// of the file.
-pub(crate) fn of_end(bytes: &[u8]) -> Option<String> {
+pub(crate) fn find_truncation(bytes: &[u8]) -> Option<String> {
     let closed = memmem::rfind(bytes, b"startxref").filter(|start| {
         let number = bytes[start + b"startxref".len()..].trim_ascii_start();
         number.first().is_some_and(u8::is_ascii_digit)
@@ -50,7 +50,7 @@ fn has_object(bytes: &[u8]) -> bool {
 }
 
 /// Returns evidence that listed pages are missing in the file.
-pub(crate) fn of_page_tree(pages: &[ListedPage<'_>]) -> Option<String> {
+pub(crate) fn find_missing_pages(pages: &[ListedPage<'_>]) -> Option<String> {
     let lost = pages.iter().filter(|page| page.dict.is_none()).count();
     let listed = pages.len();
     (lost > 0).then(|| format!("of the {listed} pages it lists, {lost} cannot be found"))
@@ -58,7 +58,7 @@ pub(crate) fn of_page_tree(pages: &[ListedPage<'_>]) -> Option<String> {
 
 /// Returns evidence that a part of a page is missing. For a page with text, only the parts that may
 /// contain more text are checked: many files have small errors and can be read well.
-pub(crate) fn of_page(
+pub(crate) fn find_page_damage(
     document: &Pdf,
     page: &ListedPage<'_>,
     content: &[u8],
@@ -67,11 +67,11 @@ pub(crate) fn of_page(
     let Some(dict) = &page.dict else {
         return Some("the page itself is missing".to_owned());
     };
-    for part in parts(document, dict, "Contents") {
+    for part in page_parts(document, dict, "Contents") {
         let why = match part.resolve(document) {
-            None | Some(Object::Null(_)) => part.missing(),
+            None | Some(Object::Null(_)) => part.describe_missing(),
             Some(Object::Stream(stream)) => {
-                of_stream(&stream).or_else(|| shortness(&stream).filter(|_| !has_text))
+                find_stream_damage(&stream).or_else(|| find_missing_bytes(&stream).filter(|_| !has_text))
             }
             Some(_) => None,
         };
@@ -83,7 +83,7 @@ pub(crate) fn of_page(
     // contain more than a page needs.
     let of_kind = |kind: &str| page.resources.get::<Dict<'_>>(kind).unwrap_or_default();
     let fonts = of_kind("Font");
-    let lost = named(content, b"Tf", 2).find_map(|font| of_font(document, &fonts, font));
+    let lost = operand_names(content, b"Tf", 2).find_map(|font| find_font_damage(document, &fonts, font));
     if let Some(why) = lost {
         return Some(format!("a font on it {why}"));
     }
@@ -91,11 +91,11 @@ pub(crate) fn of_page(
         return None;
     }
     let images = of_kind("XObject");
-    let why = named(content, b"Do", 1)
-        .flat_map(|image| parts(document, &images, image))
+    let why = operand_names(content, b"Do", 1)
+        .flat_map(|image| page_parts(document, &images, image))
         .find_map(|image| match image.resolve(document) {
-            None | Some(Object::Null(_)) => image.missing(),
-            Some(Object::Stream(image)) => shortness(&image),
+            None | Some(Object::Null(_)) => image.describe_missing(),
+            Some(Object::Stream(image)) => find_missing_bytes(&image),
             Some(_) => None,
         })?;
     Some(format!("an image on it {why}"))
@@ -114,14 +114,14 @@ impl<'a> PagePart<'a> {
 
     /// Describes the object if it is a reference to a missing object. An optional object that was
     /// left out is not referenced.
-    fn missing(&self) -> Option<String> {
+    fn describe_missing(&self) -> Option<String> {
         let reference = self.0.as_obj_ref()?;
         Some(format!("(object {}) is missing", reference.obj_number))
     }
 }
 
 /// Returns the objects under a key: the elements of an array, or a single object.
-fn parts<'a>(document: &'a Pdf, dict: &Dict<'a>, key: &str) -> Vec<PagePart<'a>> {
+fn page_parts<'a>(document: &'a Pdf, dict: &Dict<'a>, key: &str) -> Vec<PagePart<'a>> {
     let Some(part) = dict.get_raw::<Object<'_>>(key).map(PagePart) else {
         return Vec::new();
     };
@@ -132,23 +132,23 @@ fn parts<'a>(document: &'a Pdf, dict: &Dict<'a>, key: &str) -> Vec<PagePart<'a>>
 }
 
 /// Returns evidence that a font or its mapping to text is missing.
-fn of_font<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String> {
+fn find_font_damage<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String> {
     let is_lost =
         |part: &PagePart<'a>| matches!(part.resolve(document), None | Some(Object::Null(_)));
     if let Some(font) = fonts.get_raw::<Object<'_>>(name).map(PagePart)
         && is_lost(&font)
     {
-        return font.missing();
+        return font.describe_missing();
     }
     let font = fonts.get::<Dict<'_>>(name)?;
     ["ToUnicode", "Encoding", "DescendantFonts"]
         .into_iter()
-        .flat_map(|part| parts(document, &font, part))
-        .find_map(|part| is_lost(&part).then(|| part.missing()).flatten())
+        .flat_map(|part| page_parts(document, &font, part))
+        .find_map(|part| is_lost(&part).then(|| part.describe_missing()).flatten())
 }
 
 /// Returns evidence that the stream cannot be decoded to its end.
-fn of_stream(stream: &Stream<'_>) -> Option<String> {
+fn find_stream_damage(stream: &Stream<'_>) -> Option<String> {
     let is_image = |filter: &Filter| {
         use Filter::{CcittFaxDecode, DctDecode, Jbig2Decode, JpxDecode};
         matches!(filter, CcittFaxDecode | DctDecode | Jbig2Decode | JpxDecode)
@@ -173,7 +173,7 @@ fn of_stream(stream: &Stream<'_>) -> Option<String> {
 }
 
 /// Returns evidence that the stream is shorter than its declared length.
-fn shortness(stream: &Stream<'_>) -> Option<String> {
+fn find_missing_bytes(stream: &Stream<'_>) -> Option<String> {
     let length = usize::try_from(stream.dict().get::<i32>("Length")?).ok()?;
     let found = stream.raw_data().len();
     (found + SLACK < length).then(|| format!("ends after {found} of {length} bytes"))
@@ -181,7 +181,7 @@ fn shortness(stream: &Stream<'_>) -> Option<String> {
 
 /// Returns the names that are the operand `before` words before an operator, as in `/Name Do` and
 /// `/Name 12 Tf`.
-fn named<'a>(
+fn operand_names<'a>(
     content: &'a [u8],
     operator: &'a [u8],
     before: usize,
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn what_is_used_is_named_in_the_content() {
         let content = b"q 1 0 0 1 0 0 cm/Im0 Do Q\nBT 0 Tr/F1 12 Tf\n/A\n\nDo ET /F2\t.5\nTf";
-        let named = |operator, before| named(content, operator, before).collect::<Vec<&str>>();
+        let named = |operator, before| operand_names(content, operator, before).collect::<Vec<&str>>();
         assert_eq!(named(b"Do", 1), ["Im0", "A"]);
         assert_eq!(named(b"Tf", 2), ["F1", "F2"]);
     }
@@ -220,7 +220,7 @@ mod tests {
             b"1 0 obj endobj startxref\n9\n%%EOF\n<html>an obj</html>",
         ];
         for file in whole {
-            let found = of_end(file);
+            let found = find_truncation(file);
             assert_eq!(found, None, "{}", String::from_utf8_lossy(file));
         }
         let cut: [&[u8]; 6] = [
@@ -232,7 +232,7 @@ mod tests {
             b"1 0 obj endobj startxref\n0\n%%EOF\n ... endobj\n",
         ];
         for file in cut {
-            let found = of_end(file);
+            let found = find_truncation(file);
             assert!(found.is_some(), "{}", String::from_utf8_lossy(file));
         }
     }

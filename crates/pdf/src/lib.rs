@@ -31,7 +31,7 @@ mod tree;
 
 use serde::{Deserialize, Serialize};
 
-pub use pages::{Pages, PagesError};
+pub use pages::{PageSelection, PageSelectionError};
 #[doc(hidden)]
 // the child's work without its limits, for the fuzzer and its seeds
 pub use read::read;
@@ -40,7 +40,7 @@ pub use read::read;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PdfRequest {
     /// The pages to read. `None` reads all pages, if there are at most `whole_up_to`.
-    pub pages: Option<Pages>,
+    pub pages: Option<PageSelection>,
     /// The maximum number of pages of a document that is read as a whole. For a longer one only the
     /// outline is returned.
     pub whole_up_to: u32,

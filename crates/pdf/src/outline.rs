@@ -30,7 +30,7 @@ pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<OutlineE
         .zip(pages)
         .filter_map(|(number, page)| Some((page.id?, number)))
         .collect();
-    let places = Destinations {
+    let places = OutlineDestinations {
         named: named_destinations(document, &catalog),
         numbers,
         page_count: pages.len(),
@@ -64,13 +64,13 @@ pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<OutlineE
     headings
 }
 
-struct Destinations<'a> {
+struct OutlineDestinations<'a> {
     named: HashMap<Vec<u8>, Object<'a>>,
     numbers: HashMap<ObjectIdentifier, u32>,
     page_count: usize,
 }
 
-impl Destinations<'_> {
+impl OutlineDestinations<'_> {
     fn page_of(&self, item: &Dict<'_>) -> Option<u32> {
         let goal = item.get::<Object<'_>>("Dest").or_else(|| {
             let action = item.get::<Dict<'_>>("A")?;

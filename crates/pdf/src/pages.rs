@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 /// Page numbers from 1, ascending and unique; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pages(Vec<u32>);
+pub struct PageSelection(Vec<u32>);
 
 /// The reason why a text is not a valid list of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PagesError {
+pub enum PageSelectionError {
     /// The text is not a list of pages and ranges, or contains page 0.
     #[error("a page, a range or several of them are expected, such as \"3\", \"1-5\" or \"2-5,9\"")]
     Malformed,
@@ -19,12 +19,12 @@ pub enum PagesError {
     TooMany,
 }
 
-impl Pages {
+impl PageSelection {
     /// Parses `3`, `1-5` and `2-5,9`.
-    pub fn parse(text: &str, at_most: usize) -> Result<Self, PagesError> {
+    pub fn parse(text: &str, at_most: usize) -> Result<Self, PageSelectionError> {
         let number = |text: &str| {
             let number: Option<u32> = text.trim().parse().ok();
-            number.filter(|page| *page > 0).ok_or(PagesError::Malformed)
+            number.filter(|page| *page > 0).ok_or(PageSelectionError::Malformed)
         };
         let mut pages = BTreeSet::new();
         for part in text.split(',') {
@@ -33,14 +33,14 @@ impl Pages {
                 None => (number(part)?, number(part)?),
             };
             if first > last {
-                return Err(PagesError::Malformed);
+                return Err(PageSelectionError::Malformed);
             }
             if (last - first) as usize >= at_most {
-                return Err(PagesError::TooMany);
+                return Err(PageSelectionError::TooMany);
             }
             pages.extend(first..=last);
             if pages.len() > at_most {
-                return Err(PagesError::TooMany);
+                return Err(PageSelectionError::TooMany);
             }
         }
         Ok(Self(pages.into_iter().collect()))
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn pages_are_numbers_and_ranges() {
-        use PagesError::{Malformed, TooMany};
-        let cases: [(&str, Result<&[u32], PagesError>); 15] = [
+        use PageSelectionError::{Malformed, TooMany};
+        let cases: [(&str, Result<&[u32], PageSelectionError>); 15] = [
             ("3", Ok(&[3])),
             ("1-5", Ok(&[1, 2, 3, 4, 5])),
             ("1–2", Ok(&[1, 2])),
@@ -77,9 +77,9 @@ mod tests {
             ("", Err(Malformed)),
         ];
         for (text, expected) in cases {
-            let pages = Pages::parse(text, 5);
+            let pages = PageSelection::parse(text, 5);
             assert_eq!(
-                pages.as_ref().map(Pages::numbers),
+                pages.as_ref().map(PageSelection::numbers),
                 expected.as_ref().map(|pages| *pages),
                 "{text}"
             );

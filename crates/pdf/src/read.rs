@@ -17,7 +17,7 @@ use crate::{
 
 /// Reads the requested parts, or returns the reason why the document cannot be read.
 pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, UnreadableReason> {
-    let damaged_end = damage::of_end(&bytes);
+    let damaged_end = damage::find_truncation(&bytes);
     // Many files are encrypted only against changes, with an empty password. The library tries
     // that.
     let document = Pdf::new(bytes).map_err(|error| match (error, &damaged_end) {
@@ -62,7 +62,7 @@ pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, Unreadab
         page_count,
         outline,
         pages,
-        damage: damaged_end.or_else(|| damage::of_page_tree(&listed)),
+        damage: damaged_end.or_else(|| damage::find_missing_pages(&listed)),
     })
 }
 
@@ -83,7 +83,7 @@ fn read_page(
             (String::new(), Some(PageFailure::Unreadable(why)))
         }
     };
-    let evidence = || damage::of_page(document, page, &content, !text.is_empty());
+    let evidence = || damage::find_page_damage(document, page, &content, !text.is_empty());
     if let Ok(Some(why)) = catch_unwind(AssertUnwindSafe(evidence)) {
         failure = Some(PageFailure::Damaged(one_line(&why, REASON_CHARS)));
     }

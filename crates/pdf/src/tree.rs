@@ -21,7 +21,7 @@ pub(crate) struct ListedPage<'a> {
 
 /// The attributes that pages inherit from their parent node.
 #[derive(Clone, Default)]
-struct Inherited<'a> {
+struct InheritedAttributes<'a> {
     resources: Dict<'a>,
     rotation: i32,
 }
@@ -42,7 +42,7 @@ pub(crate) fn pages(document: &Pdf) -> Result<Vec<ListedPage<'_>>, String> {
     let mut branches: HashSet<ObjectIdentifier> = root.obj_id().into_iter().collect();
     let mut pages = Vec::new();
     // The stack of nodes to visit; the next one is at the end.
-    let mut open = kids(&root, &Inherited::default());
+    let mut open = kids(&root, &InheritedAttributes::default());
     while let Some((kid, inherited)) = open.pop() {
         let (id, dict) = match kid {
             MaybeRef::Ref(reference) => {
@@ -66,8 +66,8 @@ pub(crate) fn pages(document: &Pdf) -> Result<Vec<ListedPage<'_>>, String> {
 
 fn kids<'a>(
     branch: &Dict<'a>,
-    inherited: &Inherited<'a>,
-) -> Vec<(MaybeRef<Object<'a>>, Inherited<'a>)> {
+    inherited: &InheritedAttributes<'a>,
+) -> Vec<(MaybeRef<Object<'a>>, InheritedAttributes<'a>)> {
     let inherited = inherited.with(branch);
     let array = branch.get::<Array<'_>>("Kids").unwrap_or_default();
     let mut kids: Vec<_> = array
@@ -78,7 +78,7 @@ fn kids<'a>(
     kids
 }
 
-impl<'a> Inherited<'a> {
+impl<'a> InheritedAttributes<'a> {
     fn with(&self, node: &Dict<'a>) -> Self {
         let resources = node.get::<Dict<'_>>("Resources");
         Self {
@@ -91,7 +91,7 @@ impl<'a> Inherited<'a> {
 fn listed<'a>(
     id: Option<ObjectIdentifier>,
     dict: Option<Dict<'a>>,
-    inherited: Inherited<'a>,
+    inherited: InheritedAttributes<'a>,
 ) -> ListedPage<'a> {
     let own = match &dict {
         Some(dict) => inherited.with(dict),
@@ -112,7 +112,7 @@ fn stray_pages(document: &Pdf) -> Vec<ListedPage<'_>> {
         .iter()
         .map(|page| {
             let dict = page.raw().clone();
-            listed(dict.obj_id(), Some(dict), Inherited::default())
+            listed(dict.obj_id(), Some(dict), InheritedAttributes::default())
         })
         .collect()
 }

@@ -21,9 +21,9 @@ const UNCONFINED: &str = "nothing confines commands on this machine, so commands
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartCoverage {
     /// The part is read-only and needs no rule.
-    Harmless,
+    ReadOnly,
     /// A rule or another reason allows the part.
-    ByRule(DecisionReason),
+    Allowed(DecisionReason),
     /// Not covered. Contains the reason why the part is not read-only.
     Uncovered(String),
 }
@@ -36,7 +36,7 @@ pub(super) struct UncoveredPart {
 }
 
 /// Returns whether every part of the line is read-only here.
-pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
+pub(super) fn is_read_only(policy: &Policy, shell: &ShellFacts) -> bool {
     shell.is_read_only()
         && shell
             .parts()
@@ -51,7 +51,7 @@ pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
         && shell.line.len() <= LONGEST
         && shell
             .parts()
-            .all(|(at, part, _)| not_as_judged(policy, shell, at, part, at_most).is_none())
+            .all(|(at, part, _)| verdict_doubt(policy, shell, at, part, at_most).is_none())
 }
 
 /// Returns why a part is not read-only here, if it is not.
@@ -64,11 +64,11 @@ fn read_only_problem(
     if part.finding.verdict != EffectVerdict::ReadOnly {
         return Some(part.finding.reason.to_string());
     }
-    not_as_judged(policy, shell, at, part, EffectVerdict::ReadOnly)
+    verdict_doubt(policy, shell, at, part, EffectVerdict::ReadOnly)
 }
 
 /// Returns why a part may do something else here than its analysis says, if it may.
-fn not_as_judged(
+fn verdict_doubt(
     policy: &Policy,
     shell: &ShellFacts,
     at: usize,
@@ -88,7 +88,7 @@ fn not_as_judged(
         return chosen;
     }
     if part.base_name() == Some("git") {
-        if part.moved {
+        if part.after_cd {
             return Some(
                 "git in another directory runs what that directory's settings say".to_owned(),
             );
@@ -98,7 +98,7 @@ fn not_as_judged(
         }
     }
     let wrapper =
-        part.finding.cover != RuleCoverage::Transparent && !part.finding.starts.is_empty();
+        part.finding.coverage != RuleCoverage::Transparent && !part.finding.starts.is_empty();
     if wrapper && !shell.starts_only(at, at_most) {
         return Some("it starts a command that is not harmless".to_owned());
     }
@@ -106,7 +106,7 @@ fn not_as_judged(
 }
 
 /// Decides on a whole line. The error is the first uncovered part.
-pub(super) fn line(
+pub(super) fn evaluate_line(
     policy: &Policy,
     facts: &CallFacts,
     shell: &ShellFacts,
@@ -129,8 +129,8 @@ pub(super) fn line(
     let mut last = DecisionReason::ReadOnly;
     for (at, covered) in part_coverage(policy, facts, shell) {
         match covered {
-            PartCoverage::Harmless => {}
-            PartCoverage::ByRule(because) => last = because,
+            PartCoverage::ReadOnly => {}
+            PartCoverage::Allowed(because) => last = because,
             PartCoverage::Uncovered(why) => {
                 let part = shell.analysis.parts[at].text.clone();
                 return Err(UncoveredPart { part, why });
@@ -179,14 +179,14 @@ pub(super) fn part_coverage(
         let by_outer = part.outer.is_some_and(|outer| exactly[outer]);
         let (covered, exact) = if by_outer {
             (
-                PartCoverage::ByRule(DecisionReason::Tool(
+                PartCoverage::Allowed(DecisionReason::Tool(
                     "the command that starts it is allowed as written".to_owned(),
                 )),
                 true,
             )
         } else if shell.is_launched(at) {
             let reason = "its launcher is evaluated instead".to_owned();
-            (PartCoverage::ByRule(DecisionReason::Tool(reason)), false)
+            (PartCoverage::Allowed(DecisionReason::Tool(reason)), false)
         } else {
             cover_part(policy, facts, shell, at, part, paths)
         };
@@ -208,7 +208,7 @@ fn cover_part(
     let why = match read_only_problem(policy, shell, at, part) {
         Some(why) => why,
         None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
-        None => return (PartCoverage::Harmless, false),
+        None => return (PartCoverage::ReadOnly, false),
     };
     if part.argv.is_empty() {
         return (by_edit_rules(policy, part, paths, why), false);
@@ -216,7 +216,7 @@ fn cover_part(
     let mut written = vec![collapse(&part.text)];
     let words = command_spelling::canonical_command(&part.argv);
     // Variables before the command may change what it does. Then the rule must contain them, too.
-    if assigns_harmlessly(part) {
+    if has_safe_assignments(part) {
         written.push(collapse(&part.words));
         written.extend(words.clone());
     }
@@ -225,7 +225,7 @@ fn cover_part(
         .map(|text| collapse(text))
         .collect();
     // `"npm" test` is `npm test`: rules are also compared with the unquoted arguments.
-    texts.extend(words.filter(|_| assigns_harmlessly(part)));
+    texts.extend(words.filter(|_| has_safe_assignments(part)));
     for rule in allowing(policy, facts) {
         let meaning = rule.resolve_content(facts);
         let Some(RuleContent::Command { pattern, text }) = meaning.as_deref() else {
@@ -237,21 +237,21 @@ fn cover_part(
         };
         if pattern.is_exact() && written.iter().any(matches) {
             return (
-                PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())),
+                PartCoverage::Allowed(DecisionReason::rule(rule, part.text.clone())),
                 true,
             );
         }
         let fits = texts.iter().any(matches);
         if fits && fits_a_prefix(policy, part, paths) {
             return (
-                PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())),
+                PartCoverage::Allowed(DecisionReason::rule(rule, part.text.clone())),
                 false,
             );
         }
     }
     if policy.mode == PermissionMode::AcceptEdits && edits_inside(policy, part, paths) {
         return (
-            PartCoverage::ByRule(DecisionReason::Mode(policy.mode)),
+            PartCoverage::Allowed(DecisionReason::Mode(policy.mode)),
             false,
         );
     }
@@ -259,7 +259,7 @@ fn cover_part(
 }
 
 /// Returns whether all variables before the command leave its behavior unchanged.
-fn assigns_harmlessly(part: &LinePart) -> bool {
+fn has_safe_assignments(part: &LinePart) -> bool {
     let harmless = |one: &haft_shell::SetVariable| one.plain && is_safe_variable(&one.name);
     part.assignments.iter().all(harmless)
 }
@@ -267,7 +267,7 @@ fn assigns_harmlessly(part: &LinePart) -> bool {
 /// Returns the texts that a prefix rule is compared with. Empty if a variable before the command
 /// may change what it does.
 fn prefix_texts(policy: &Policy, part: &LinePart) -> Vec<String> {
-    if !assigns_harmlessly(part) {
+    if !has_safe_assignments(part) {
         return Vec::new();
     }
     let mut texts = vec![part.words.clone()];
@@ -279,7 +279,7 @@ fn prefix_texts(policy: &Policy, part: &LinePart) -> Vec<String> {
 
 /// Returns `git log` for `git -C inside log`, so that a rule for `git log` allows it, too.
 fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<String> {
-    if part.called() != Some("git") {
+    if part.command_name() != Some("git") {
         return None;
     }
     let mut rest = part.argv.get(1..)?.iter();
@@ -313,12 +313,12 @@ fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<Stri
 /// Returns whether a prefix or wildcard rule may allow this part. If not, the part may do more than
 /// its arguments show.
 fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
-    let certain = part.called().is_some() && part.finding.cover != RuleCoverage::Exact;
+    let certain = part.command_name().is_some() && part.finding.coverage != RuleCoverage::Exact;
     let hidden = part.finding.starts.iter().any(|start| match start {
         haft_shell::StartedProgram::Script(text) => text.text().is_none(),
         haft_shell::StartedProgram::Command { .. } => false,
     });
-    let git_elsewhere = part.base_name() == Some("git") && part.moved;
+    let git_elsewhere = part.base_name() == Some("git") && part.after_cd;
     certain
         && !hidden
         && !git_elsewhere
@@ -354,7 +354,7 @@ fn edit_rule<'a>(policy: &'a Policy, touched: &TouchedPath) -> Option<&'a Rule> 
             && match &rule.content {
                 RuleContent::All => true,
                 RuleContent::Path(pattern) => {
-                    touched.both().into_iter().all(|path| pattern.covers(path))
+                    touched.given_and_real().into_iter().all(|path| pattern.covers(path))
                 }
                 _ => false,
             }
@@ -368,7 +368,7 @@ fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: Strin
         .effects
         .iter()
         .all(|effect| matches!(effect, Effect::Write(_)));
-    if !only_writes || part.finding.effects.is_empty() || part.moved {
+    if !only_writes || part.finding.effects.is_empty() || part.after_cd {
         return PartCoverage::Uncovered(why);
     }
     let mut because = None;
@@ -383,7 +383,7 @@ fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: Strin
             }
         }
     }
-    because.map_or(PartCoverage::Uncovered(why), PartCoverage::ByRule)
+    because.map_or(PartCoverage::Uncovered(why), PartCoverage::Allowed)
 }
 
 /// Returns whether the part is a usual call of an editing command inside the working directories.
@@ -393,8 +393,8 @@ fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
         .is_some_and(|name| EDITING_COMMANDS.contains(&name));
     named
         && part.finding.verdict == EffectVerdict::Mutating
-        && part.finding.cover == RuleCoverage::Prefix
-        && assigns_harmlessly(part)
+        && part.finding.coverage == RuleCoverage::Prefix
+        && has_safe_assignments(part)
         && rule_matching::written(paths).next().is_some()
         && rule_matching::written(paths).all(|(path, _)| match &path.place {
             PathLocation::Known(places) | PathLocation::Below(Some(places)) => {
@@ -405,7 +405,7 @@ fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
 }
 
 /// Returns why a call of a tool without a command line is allowed, if it is.
-pub(super) fn call(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
+pub(super) fn evaluate_call(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     let found = allowing(policy, facts).find_map(|rule| {
         let fits = match &*rule.resolve_content(facts)? {
             RuleContent::All => true,
@@ -416,7 +416,7 @@ pub(super) fn call(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason>
             // Each fetched host and each path needs its own rule, which is checked below.
             RuleContent::Domain(_) | RuleContent::Path(_) => false,
             RuleContent::Command { .. } | RuleContent::Parameter { .. } => false,
-            RuleContent::Open(_) => false,
+            RuleContent::Unresolved(_) => false,
         };
         fits.then(|| DecisionReason::rule(rule, facts.subject.clone().unwrap_or_default()))
     });
@@ -488,7 +488,7 @@ fn own_path_rule<'a>(
         facts.is_called(rule)
             && match rule.resolve_content(facts).as_deref() {
                 Some(RuleContent::Path(pattern)) => {
-                    touched.both().into_iter().all(|path| pattern.covers(path))
+                    touched.given_and_real().into_iter().all(|path| pattern.covers(path))
                 }
                 _ => false,
             }

@@ -24,7 +24,7 @@ pub fn parts(policy: &Policy, facts: &CallFacts) -> Vec<ApprovalPart> {
         .into_iter()
         .map(|(at, covered)| ApprovalPart {
             text: part_text(&all[at], &shell.line).to_owned(),
-            meaning: meaning(&all[at], &covered),
+            meaning: describe_part(&all[at], &covered),
             depth: part_depth(all, &all[at]),
             asks: matches!(covered, PartCoverage::Uncovered(_)),
         })
@@ -37,7 +37,7 @@ pub fn resolved_elsewhere(facts: &CallFacts, cwd: &Path) -> Vec<(PathBuf, PathBu
     let mut home = None;
     let mut found = Vec::new();
     for touched in facts.writes.iter().chain(&facts.reads) {
-        let [given, real] = touched.both();
+        let [given, real] = touched.given_and_real();
         if given == real {
             continue;
         }
@@ -102,7 +102,7 @@ pub fn part_depth(parts: &[LinePart], part: &LinePart) -> usize {
     depth
 }
 
-fn meaning(part: &LinePart, covered: &PartCoverage) -> String {
+fn describe_part(part: &LinePart, covered: &PartCoverage) -> String {
     let does = || -> Option<String> {
         let effects = part.finding.effects.iter();
         // Reading is not mentioned if there are other effects.
@@ -111,8 +111,8 @@ fn meaning(part: &LinePart, covered: &PartCoverage) -> String {
         (!texts.is_empty()).then(|| texts.join(", "))
     };
     let text = match covered {
-        PartCoverage::Harmless => "harmless".to_owned(),
-        PartCoverage::ByRule(because) => match does() {
+        PartCoverage::ReadOnly => "harmless".to_owned(),
+        PartCoverage::Allowed(because) => match does() {
             Some(does) => format!("{does}; {because}"),
             None => because.to_string(),
         },
@@ -127,12 +127,12 @@ fn meaning(part: &LinePart, covered: &PartCoverage) -> String {
 /// Returns a short description of an effect.
 pub fn effect_text(effect: &Effect) -> String {
     match effect {
-        Effect::Read(read) if read.walks => {
+        Effect::Read(read) if read.is_recursive => {
             format!("reads everything below {}", arg_text(&read.path))
         }
         Effect::Read(read) if read.content => format!("reads {}", arg_text(&read.path)),
         Effect::Read(read) => format!("inspects {}", arg_text(&read.path)),
-        Effect::Write(write) => match write.how {
+        Effect::Write(write) => match write.kind {
             WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
             WriteKind::Tree => format!("writes what is below {}", arg_text(&write.path)),
             WriteKind::OperandWrite | WriteKind::OptionWrite | WriteKind::Redirect => {
@@ -157,7 +157,7 @@ pub fn arg_text(arg: &Arg) -> String {
 
 /// Returns a path as given and, if it resolves to another path, that path.
 pub fn touched_text(touched: &TouchedPath) -> String {
-    let [given, real] = touched.both().map(|path| path.display().to_string());
+    let [given, real] = touched.given_and_real().map(|path| path.display().to_string());
     match given == real {
         true => given,
         false => format!("{given}, which is {real}"),

@@ -5,7 +5,7 @@
 
 use haft_shell::{Arg, ArgValue};
 
-use super::rules::Wildcard;
+use super::rules::WildcardPattern;
 
 /// Returns a command in the canonical spelling; `None` if any word is not known before the command
 /// runs.
@@ -31,7 +31,7 @@ fn spelt(word: &str) -> String {
 
 /// Returns the pattern of a rule that contains quotes, in the canonical spelling. Returns `None` if
 /// the rule has no quotes, or other shell syntax than quotes.
-pub(super) fn canonical_rule(text: &str) -> Option<Wildcard> {
+pub(super) fn canonical_rule(text: &str) -> Option<WildcardPattern> {
     if !text.contains(['"', '\'']) || text.contains(['\\', '$', '`']) {
         return None;
     }
@@ -46,7 +46,7 @@ pub(super) fn canonical_rule(text: &str) -> Option<Wildcard> {
         words.push(word);
         rest = behind.trim_start();
     }
-    Some(Wildcard::of_command(&(words.join(" ") + any)))
+    Some(WildcardPattern::for_command(&(words.join(" ") + any)))
 }
 
 /// Returns the first word in the spelling of patterns, and the text after it. Quotes must enclose

@@ -14,7 +14,7 @@ use haft_contract::{PermissionMode, ToolPermission};
 use haft_shell::WriteKind;
 
 use super::{
-    Behavior, CallFacts, Decision, DecisionReason, Policy, TouchedPath,
+    DecisionBehavior, CallFacts, Decision, DecisionReason, Policy, TouchedPath,
     allow::{self, PartCoverage},
     credentials,
     protected_files::sensitive,
@@ -30,9 +30,9 @@ use haft_settings::real_path;
 pub fn decide(policy: &Policy, facts: &CallFacts) -> Decision {
     let decision = decide_before_dont_ask(policy, facts);
     // In `dontAsk` mode, calls that would need the user are denied.
-    if decision.behavior == Behavior::Ask && policy.mode == PermissionMode::DontAsk {
+    if decision.behavior == DecisionBehavior::Ask && policy.mode == PermissionMode::DontAsk {
         return Decision {
-            behavior: Behavior::Deny,
+            behavior: DecisionBehavior::Deny,
             ..decision
         };
     }
@@ -45,14 +45,14 @@ fn decide_before_dont_ask(policy: &Policy, facts: &CallFacts) -> Decision {
         reason: because,
     };
     if let Some(because) = deny_reason(policy, facts) {
-        return answer(Behavior::Deny, because);
+        return answer(DecisionBehavior::Deny, because);
     }
     if let Some(because) = ask_reason(policy, facts) {
-        return answer(Behavior::Ask, because);
+        return answer(DecisionBehavior::Ask, because);
     }
     match allow_reason(policy, facts) {
-        Ok(because) => answer(Behavior::Allow, because),
-        Err(because) => answer(Behavior::Ask, because),
+        Ok(because) => answer(DecisionBehavior::Allow, because),
+        Err(because) => answer(DecisionBehavior::Ask, because),
     }
 }
 
@@ -136,7 +136,7 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
         return Ok(DecisionReason::Hook);
     }
     let harmless = match &facts.shell {
-        Some(shell) => allow::is_harmless(policy, shell) && !policy.sandbox.unconfined,
+        Some(shell) => allow::is_read_only(policy, shell) && !policy.sandbox.unconfined,
         None => facts.is_read_only(),
     };
     if policy.mode == Mode::BypassPermissions {
@@ -159,12 +159,12 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
         if sandbox::is_enough(policy, facts) && !sandbox::uses_secret(policy, facts) {
             return Ok(DecisionReason::Sandboxed);
         }
-        return allow::line(policy, facts, shell).map_err(|uncovered| DecisionReason::Command {
+        return allow::evaluate_line(policy, facts, shell).map_err(|uncovered| DecisionReason::Command {
             part: uncovered.part,
             why: uncovered.why,
         });
     }
-    if let Some(because) = allow::call(policy, facts) {
+    if let Some(because) = allow::evaluate_call(policy, facts) {
         return Ok(because);
     }
     // The mode applies to files: it allows no connections.
@@ -251,7 +251,7 @@ fn is_critical(policy: &Policy, path: &PathUse) -> bool {
     match &path.place {
         PathLocation::Known(places) => places
             .iter()
-            .any(|touched| touched.both().into_iter().any(itself)),
+            .any(|touched| touched.given_and_real().into_iter().any(itself)),
         // `*` directly below a critical directory.
         PathLocation::Below(Some(places)) => {
             let whole =
@@ -259,7 +259,7 @@ fn is_critical(policy: &Policy, path: &PathUse) -> bool {
             whole
                 && places
                     .iter()
-                    .any(|touched| touched.both().into_iter().any(all_below))
+                    .any(|touched| touched.given_and_real().into_iter().any(all_below))
         }
         PathLocation::Below(None) => is_below_a_variable(&path.text),
     }
@@ -376,7 +376,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
     let mut named = Vec::new();
     for rule in rules.filter(|rule| matches!(rule.class, RuleClass::Reads | RuleClass::Edits)) {
         if let RuleContent::Path(pattern) = &rule.content {
-            let paths = pattern.wholes().into_iter().flatten();
+            let paths = pattern.fixed_paths().into_iter().flatten();
             let paths = paths.filter(|path| pattern.names(path) && is_store(path));
             named.extend(paths.map(|path| real_path::resolve_links(&path)));
         }
@@ -391,7 +391,7 @@ fn is_named(policy: &Policy, touched: &TouchedPath, written: bool) -> bool {
         match &rule.content {
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
-                    && touched.both().into_iter().all(|path| pattern.names(path))
+                    && touched.given_and_real().into_iter().all(|path| pattern.names(path))
             }
             _ => false,
         }
@@ -465,7 +465,7 @@ fn reaches_outside(policy: &Policy, touched: &TouchedPath, written: bool) -> boo
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
                     && pattern.is_absolute()
-                    && touched.both().into_iter().all(|path| pattern.covers(path))
+                    && touched.given_and_real().into_iter().all(|path| pattern.covers(path))
             }
             _ => false,
         }

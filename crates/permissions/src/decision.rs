@@ -10,7 +10,7 @@ use super::rules::{List, Rule};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// The behavior.
-    pub behavior: Behavior,
+    pub behavior: DecisionBehavior,
     /// The reason.
     pub reason: DecisionReason,
 }
@@ -30,7 +30,7 @@ impl Decision {
 
 /// The possible decisions about a call, from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Behavior {
+pub enum DecisionBehavior {
     /// The call runs.
     Allow,
     /// The user decides.
@@ -39,7 +39,7 @@ pub enum Behavior {
     Deny,
 }
 
-impl Behavior {
+impl DecisionBehavior {
     /// Returns the name that settings and messages use.
     pub fn name(self) -> &'static str {
         match self {

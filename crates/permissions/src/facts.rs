@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    AuthorizedPath, AuthorizedPaths, BoundCall, CallContext, Effects, Reach, RuleMatch,
+    AuthorizedPath, AuthorizedPaths, BoundCall, CallContext, Effects, PathReach, RuleMatch,
     ToolPermission,
 };
 use haft_shell::AnalyzedLine;
@@ -64,7 +64,7 @@ impl TouchedPath {
     }
 
     /// Returns both paths, the given one first.
-    pub fn both(&self) -> [&Path; 2] {
+    pub fn given_and_real(&self) -> [&Path; 2] {
         [&self.given, &self.real]
     }
 }
@@ -185,9 +185,9 @@ impl CallFacts {
     }
 
     fn touching(bound: &dyn BoundCall, effects: Effects) -> Self {
-        let paths = |reach: &Reach| match reach {
-            Reach::Paths(paths) => paths.iter().map(|path| TouchedPath::new(path)).collect(),
-            Reach::Nothing | Reach::Anything => Vec::new(),
+        let paths = |reach: &PathReach| match reach {
+            PathReach::Paths(paths) => paths.iter().map(|path| TouchedPath::new(path)).collect(),
+            PathReach::Nothing | PathReach::Anything => Vec::new(),
         };
         let mut writes: Vec<TouchedPath> = paths(&effects.writes);
         writes.iter_mut().for_each(TouchedPath::mark_written);
@@ -227,9 +227,9 @@ impl CallFacts {
             // A server's description of its tools is only a hint: it permits parallel calls, and
             // nothing else.
             opaque: effects.exclusive
-                || effects.writes == Reach::Anything
+                || effects.writes == PathReach::Anything
                 || from_server
-                || profile.contacts_others,
+                || profile.sends_data,
             interactive: profile.interactive,
             shell: None,
             read: read_line(bound),
@@ -246,7 +246,7 @@ impl CallFacts {
     /// of the server with exactly this name: tools of a server `a__b` are not tools of `a`.
     pub(super) fn is_called(&self, rule: &Rule) -> bool {
         let of_server = |is_meant: &dyn Fn(&str) -> bool| {
-            rule.tool.is(&self.tool)
+            rule.tool.matches_name(&self.tool)
                 && (rule.list != List::Allow || self.server.as_deref().is_none_or(is_meant))
         };
         match &rule.tool {
@@ -254,7 +254,7 @@ impl CallFacts {
                 *name == self.tool || self.aliases.iter().any(|alias| alias == name)
             }
             ToolSelector::Server(named) => of_server(&|server| server == named),
-            ToolSelector::Fitting(pattern) => {
+            ToolSelector::Matching(pattern) => {
                 of_server(&|server| pattern.starts_with(&format!("{server}__")))
             }
         }
@@ -270,7 +270,7 @@ impl CallFacts {
         if let RuleMatch::Command(parameter) = self.rules {
             let line = self.input.get(parameter).and_then(Value::as_str);
             let (line, read) = (line.unwrap_or_default(), self.read.as_deref());
-            self.shell = Some(ShellFacts::from_analyzed(line, setting, read));
+            self.shell = Some(ShellFacts::analyze_or_reuse(line, setting, read));
         }
     }
 

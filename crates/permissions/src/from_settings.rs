@@ -9,7 +9,7 @@ use haft_settings::{
 
 use super::{
     SandboxSettings, is_protected,
-    rules::{List, Rules, old_name, split_list},
+    rules::{List, RuleSet, old_name, split_list},
     sandbox::from_settings,
 };
 
@@ -17,10 +17,10 @@ use super::{
 /// settings.
 pub trait PermissionSettings {
     /// Returns the rules of all files and of the command line flags.
-    fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules;
+    fn rules(&mut self, allowed: &[String], denied: &[String]) -> RuleSet;
 
     /// Checks rules against the available tools ([`Rules::resolve_for_tools`]) and records their problems.
-    fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]);
+    fn check_rules(&mut self, rules: &mut RuleSet, tools: &[ToolSpec]);
 
     /// Returns the sandbox settings. Whether the machine supports them is determined elsewhere.
     fn sandbox(&mut self) -> SandboxSettings;
@@ -32,8 +32,8 @@ pub trait PermissionSettings {
 }
 
 impl PermissionSettings for Settings {
-    fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules {
-        let mut rules = Rules::default();
+    fn rules(&mut self, allowed: &[String], denied: &[String]) -> RuleSet {
+        let mut rules = RuleSet::default();
         let flags = PatternBases {
             cwd: self.places.cwd.clone(),
             home: self.places.home.clone(),
@@ -44,13 +44,13 @@ impl PermissionSettings for Settings {
                 let added = rules.add(
                     list,
                     &text,
-                    RuleSource::of(SettingsScope::CommandLine),
+                    RuleSource::from_scope(SettingsScope::CommandLine),
                     &flags,
                 );
                 if let Err(problem) = added {
                     self.problems.push(SettingsProblem {
                         place: "command line".to_owned(),
-                        what: format!("rule {:?}: {}", problem.rule, problem.problem),
+                        text: format!("rule {:?}: {}", problem.rule, problem.problem),
                     });
                 }
             }
@@ -109,7 +109,7 @@ impl PermissionSettings for Settings {
             }
         }
         if self.flag_of(SettingsScope::Managed, "allowManagedPermissionRulesOnly") {
-            rules.close();
+            rules.restrict_to_managed();
         } else {
             self.report_skipped(waiting.len(), "allow rule");
             self.waiting_rules = waiting;
@@ -117,13 +117,13 @@ impl PermissionSettings for Settings {
         rules
     }
 
-    fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]) {
+    fn check_rules(&mut self, rules: &mut RuleSet, tools: &[ToolSpec]) {
         let problems = rules
             .resolve_for_tools(tools)
             .into_iter()
             .map(|problem| SettingsProblem {
                 place: problem.source.to_string(),
-                what: match problem.left_out && problem.source.file.is_some() {
+                text: match problem.left_out && problem.source.file.is_some() {
                     true => format!("rule {:?} is left out: {}", problem.rule, problem.problem),
                     false => format!("rule {:?}: {}", problem.rule, problem.problem),
                 },

@@ -154,8 +154,8 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
 /// Returns the repositories that an index names. The error says why it cannot be read. An index may
 /// be large, so the result is cached until the file changes.
 fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
-    type Kept = Mutex<HashMap<PathBuf, ([i64; 5], Vec<PathBuf>)>>;
-    static KEPT: LazyLock<Kept> = LazyLock::new(Kept::default);
+    type IndexCache = Mutex<HashMap<PathBuf, ([i64; 5], Vec<PathBuf>)>>;
+    static KEPT: LazyLock<IndexCache> = LazyLock::new(IndexCache::default);
     let mut file = match open_regular(index) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -252,7 +252,7 @@ pub(super) fn in_file(file: &Path) -> Option<String> {
         risk.key,
         file.display(),
         risk.line,
-        risk.why
+        risk.effect
     ))
 }
 
@@ -272,7 +272,7 @@ mod tests {
         facts.opaque = true;
         facts.read_command(&setting);
         let mode = haft_contract::PermissionMode::Default;
-        let policy = Policy::of_directories(mode, &[root.to_path_buf()]);
+        let policy = Policy::for_directories(mode, &[root.to_path_buf()]);
         decide(&policy, &facts).behavior.name()
     }
 

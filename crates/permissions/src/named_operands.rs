@@ -179,7 +179,7 @@ impl NamedOperands {
         }
         let covers = |path: &Path| denied.iter().any(|pattern| pattern.covers(path));
         let direct = self.paths.iter();
-        let direct = direct.filter(|touched| touched.both().into_iter().any(covers));
+        let direct = direct.filter(|touched| touched.given_and_real().into_iter().any(covers));
         let mut direct = direct.map(|touched| touched.given.as_path());
         // A confined program cannot open denied files below a directory.
         let below = self.directories.iter().filter(|_| open);

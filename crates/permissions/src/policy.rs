@@ -12,7 +12,7 @@ use super::{
     credentials::StorePlaces,
     home_control::{HomeRules, home_control},
     protected_files::is_protected,
-    rules::{List, RuleContent, Rules},
+    rules::{List, RuleContent, RuleSet},
 };
 use haft_settings::real_path;
 
@@ -31,7 +31,7 @@ pub struct Policy {
     /// The home directory, as a real path.
     pub home: Option<PathBuf>,
     /// The rules in force.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<RuleSet>,
     /// The confinement of commands.
     pub sandbox: Arc<SandboxSettings>,
 }
@@ -51,7 +51,7 @@ impl Policy {
     }
 
     /// Creates a policy without rules for these directories. Resolves links.
-    pub fn of_directories(mode: PermissionMode, directories: &[PathBuf]) -> Self {
+    pub fn for_directories(mode: PermissionMode, directories: &[PathBuf]) -> Self {
         let real = directories.iter().map(|dir| real_path::real_directory(dir));
         Self::new(mode, real.collect())
     }

@@ -133,7 +133,7 @@ pub(super) fn completes_sequence(path: &Path, holds: impl Fn(&Path) -> bool) -> 
 
 /// Returns whether a path that ends in this name may be a control file, unless a directory above it
 /// is one. Fast, for scans of many names.
-pub(super) fn is_telling(name: &OsStr) -> bool {
+pub(super) fn may_be_control_name(name: &OsStr) -> bool {
     /// No name in the tables is longer.
     const LONGEST: usize = 64;
     let bytes = name.as_encoded_bytes();
@@ -334,12 +334,12 @@ mod tests {
             .flat_map(control_tables::names);
         let parts = names.flat_map(|name| name.split('/'));
         for name in parts.chain(["git", "LEFTHOOK.yml", "x.Code-Workspace"]) {
-            assert!(is_telling(OsStr::new(name)), "{name}");
+            assert!(may_be_control_name(OsStr::new(name)), "{name}");
         }
         let long = format!("{}.code-workspace", "x".repeat(100));
-        assert!(is_telling(OsStr::new(&long)));
+        assert!(may_be_control_name(OsStr::new(&long)));
         for name in ["main.rs", "code-workspace", &"x".repeat(100)] {
-            assert!(!is_telling(OsStr::new(name)), "{name}");
+            assert!(!may_be_control_name(OsStr::new(name)), "{name}");
         }
     }
 

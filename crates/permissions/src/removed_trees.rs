@@ -27,7 +27,7 @@ pub(super) struct RemovedTree {
 
 impl RemovedTree {
     /// Scans the directories that the parts of a line remove.
-    pub(super) fn of(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<Self> {
+    pub(super) fn from_parts(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<Self> {
         let mut all = Vec::new();
         for (part, paths) in parts.iter().zip(paths) {
             // `find … -delete` removes files below its starting points.
@@ -70,7 +70,7 @@ impl RemovedTree {
     }
 
     /// Returns the paths below the directory, if the scan was complete.
-    pub(super) fn whole(&self) -> Option<&[PathBuf]> {
+    pub(super) fn complete_paths(&self) -> Option<&[PathBuf]> {
         (!self.more).then_some(&self.below)
     }
 

@@ -15,7 +15,7 @@ use super::protected_files::folded;
 
 /// The meaning of a path to git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Git {
+pub(super) enum GitPathKind {
     /// The repository itself: a directory, or a file `.git` that names one.
     Itself,
     /// Settings, which may name programs.
@@ -32,21 +32,21 @@ pub(super) enum Git {
 
 /// Returns the path of the repository that a path is in, and its meaning there: of a `.git`, or of another
 /// directory with the parts of a repository if the path controls git there.
-pub(super) fn in_git(path: &Path) -> Option<(PathBuf, Git)> {
+pub(super) fn in_git(path: &Path) -> Option<(PathBuf, GitPathKind)> {
     let named = in_dot_git(path);
-    if named.as_ref().is_some_and(|(_, what)| *what != Git::Own) {
+    if named.as_ref().is_some_and(|(_, what)| *what != GitPathKind::Own) {
         return named;
     }
     let unnamed = path.ancestors().find_map(|directory| {
         let what = git(&below(path, directory));
-        let controls = what != Git::Own && git_repository::has_repository_parts(directory);
+        let controls = what != GitPathKind::Own && git_repository::has_repository_parts(directory);
         controls.then(|| (directory.to_path_buf(), what))
     });
     unnamed.or(named)
 }
 
 /// Returns the path of the `.git` that a path is in, and its meaning there. Reads no file.
-pub(super) fn in_dot_git(path: &Path) -> Option<(PathBuf, Git)> {
+pub(super) fn in_dot_git(path: &Path) -> Option<(PathBuf, GitPathKind)> {
     let mut folder = PathBuf::new();
     let mut rest = path.components();
     loop {
@@ -71,25 +71,25 @@ pub(super) fn below(path: &Path, directory: &Path) -> Vec<String> {
         .collect()
 }
 
-fn git(inner: &[String]) -> Git {
+fn git(inner: &[String]) -> GitPathKind {
     let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
     match_names(&inner)
 }
 
-fn match_names(inner: &[&str]) -> Git {
+fn match_names(inner: &[&str]) -> GitPathKind {
     match inner {
-        [] => Git::Itself,
-        ["config" | "config.worktree"] => Git::Config,
-        ["hooks", ..] => Git::Hook,
-        ["info", "attributes"] => Git::Attributes,
-        ["commondir" | "gitdir"] => Git::Elsewhere,
+        [] => GitPathKind::Itself,
+        ["config" | "config.worktree"] => GitPathKind::Config,
+        ["hooks", ..] => GitPathKind::Hook,
+        ["info", "attributes"] => GitPathKind::Attributes,
+        ["commondir" | "gitdir"] => GitPathKind::Elsewhere,
         ["worktrees", _, inner @ ..] if !inner.is_empty() => match_names(inner),
         // Submodules are named by their paths, so the name does not show where one begins.
-        ["modules", .., "config" | "config.worktree"] => Git::Config,
-        ["modules", .., "info", "attributes"] => Git::Attributes,
-        ["modules", .., "commondir" | "gitdir"] => Git::Elsewhere,
-        ["modules", inner @ ..] if inner.contains(&"hooks") => Git::Hook,
-        _ => Git::Own,
+        ["modules", .., "config" | "config.worktree"] => GitPathKind::Config,
+        ["modules", .., "info", "attributes"] => GitPathKind::Attributes,
+        ["modules", .., "commondir" | "gitdir"] => GitPathKind::Elsewhere,
+        ["modules", inner @ ..] if inner.contains(&"hooks") => GitPathKind::Hook,
+        _ => GitPathKind::Own,
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn added_part(path: &Path) -> Option<(&Path, AddedPart)> {
     }
     // In `.git`, settings and hooks are protected by their names.
     let settings = in_dot_git(&directory.join("config"));
-    if settings.is_some_and(|(_, what)| what == Git::Config) {
+    if settings.is_some_and(|(_, what)| what == GitPathKind::Config) {
         return None;
     }
     if !git_repository::has_repository_parts_with(directory, name) {
@@ -167,7 +167,7 @@ pub(super) fn controls_repository(path: &Path) -> bool {
     if !path.components().any(telling) {
         return false;
     }
-    if in_git(path).is_some_and(|(_, what)| !matches!(what, Git::Own | Git::Itself)) {
+    if in_git(path).is_some_and(|(_, what)| !matches!(what, GitPathKind::Own | GitPathKind::Itself)) {
         return true;
     }
     // A file tool makes the directories on the way to a file.

@@ -25,12 +25,12 @@ pub fn restore_rules(confinement: &mut Confinement) {
         confinement.control = control(files);
     }
     if let NetworkAccess::ByRule(hosts) = &mut confinement.network {
-        *hosts = revive_hosts(hosts.lists());
+        *hosts = restore_hosts(hosts.lists());
     }
 }
 
 /// Restores the rules of hidden files.
-pub fn revive_hidden(files: HiddenFiles) -> HiddenFilter {
+pub fn restore_hidden(files: HiddenFiles) -> HiddenFilter {
     if files == HiddenFiles::default() {
         return HiddenFilter::default();
     }
@@ -64,8 +64,8 @@ fn control_hidden(home: HomeControl) -> HiddenFilter {
     })
 }
 
-fn revive_hosts(lists: HostLists) -> HostPolicy {
-    HostPolicy::from_evaluator(SettingsHosts::of_lists(&lists))
+fn restore_hosts(lists: HostLists) -> HostPolicy {
+    HostPolicy::from_evaluator(SettingsHosts::from_lists(&lists))
 }
 
 fn control(files: ControlledFiles) -> ControlFiles {
@@ -80,7 +80,7 @@ fn control(files: ControlledFiles) -> ControlFiles {
 }
 
 fn patterns(globs: &[haft_contract::PathGlob]) -> Result<Vec<PathPattern>, String> {
-    globs.iter().map(PathPattern::of_glob).collect()
+    globs.iter().map(PathPattern::from_glob).collect()
 }
 
 struct HiddenPaths {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     CallFacts, TouchedPath, named_operands,
     removed_trees::RemovedTree,
-    rules::{DomainPattern, PathPattern, Rule, RuleClass, RuleContent, UrlTarget, Wildcard},
+    rules::{DomainPattern, PathPattern, Rule, RuleClass, RuleContent, UrlTarget, WildcardPattern},
     shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts},
 };
 
@@ -68,7 +68,7 @@ pub(super) fn match_rule(rule: &Rule, facts: &CallFacts) -> Option<RuleHit> {
                 .then(|| RuleHit::on(format!("{name}: {given}")))
         }
         // It was resolved above.
-        RuleContent::Open(_) => None,
+        RuleContent::Unresolved(_) => None,
     }
 }
 
@@ -81,7 +81,7 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
 }
 
 /// Tries a pattern on every part, in every spelling.
-fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<RuleHit> {
+fn command_hit(pattern: &WildcardPattern, shell: &ShellFacts) -> Option<RuleHit> {
     let line = shell.line.trim();
     if pattern.matches(line) {
         return Some(RuleHit::on(line));
@@ -231,12 +231,12 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &CallFacts) -> Option<Rul
 }
 
 fn covers(pattern: &PathPattern, touched: &TouchedPath) -> bool {
-    touched.both().into_iter().any(|path| pattern.covers(path))
+    touched.given_and_real().into_iter().any(|path| pattern.covers(path))
 }
 
 fn covers_below(pattern: &PathPattern, touched: &TouchedPath) -> bool {
     let below = |path: &Path| pattern.covers_all_below(path);
-    touched.both().into_iter().any(below)
+    touched.given_and_real().into_iter().any(below)
 }
 
 fn domain_hit(domain: &DomainPattern, facts: &CallFacts) -> Option<RuleHit> {
@@ -271,7 +271,7 @@ pub(super) fn undecidable(
     }
     let opaque = shell
         .parts()
-        .find_map(|(at, part, _)| Some((at, part.opaque()?.to_owned())));
+        .find_map(|(at, part, _)| Some((at, part.opaque_reason()?.to_owned())));
     if let Some((at, why)) = opaque {
         return Some((Some(at), why));
     }
@@ -283,7 +283,7 @@ pub(super) fn undecidable(
         RuleContent::Command { pattern, .. } => Some(pattern),
         _ => None,
     });
-    let commands: Vec<&Wildcard> = commands.collect();
+    let commands: Vec<&WildcardPattern> = commands.collect();
     let handed_on = shell.parts().find_map(|(at, part, _)| {
         let text = passes_denied_command(&commands, part)?;
         Some((Some(at), format!("it may start {text}, which is denied")))
@@ -441,7 +441,7 @@ pub(super) const MAY_START: &[&str] = &[
 ];
 
 /// Returns a denied command in the arguments of an unknown program or of one that may start it.
-fn passes_denied_command(denied: &[&Wildcard], part: &LinePart) -> Option<String> {
+fn passes_denied_command(denied: &[&WildcardPattern], part: &LinePart) -> Option<String> {
     let name = part.base_name()?;
     if denied.is_empty() || (is_known(name) && !MAY_START.contains(&name)) {
         return None;
@@ -467,7 +467,7 @@ fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse
     let reaches = |touched: &TouchedPath| {
         denied.iter().any(|pattern| {
             touched
-                .both()
+                .given_and_real()
                 .into_iter()
                 .any(|path| pattern.reaches_below(path))
         })

@@ -9,7 +9,7 @@ use std::{
 use haft_shell::{
     Analysis, AnalyzedLine, Arg, ArgValue, Effect, EffectVerdict, LineLocation, LinePart,
     OwnService, WriteKind, analyze, commands::variables::has_known_charset, is_stream,
-    keeps_nothing,
+    stores_nothing,
 };
 
 use super::{
@@ -51,7 +51,7 @@ pub struct ShellFacts {
     /// The directories that the line removes, with the files in them.
     pub(super) removed: Vec<RemovedTree>,
     /// The directories below which the line may write any file.
-    pub(super) filled: Vec<TreeWrite>,
+    pub(super) tree_writes: Vec<TreeWrite>,
 }
 
 /// A path that a part touches.
@@ -106,7 +106,7 @@ impl ShellFacts {
     }
 
     /// Like [`Self::analyze`], but uses an existing analysis of this line, if it fits.
-    pub(super) fn from_analyzed(
+    pub(super) fn analyze_or_reuse(
         line: &str,
         setting: &PathContext,
         read: Option<&AnalyzedLine>,
@@ -117,7 +117,7 @@ impl ShellFacts {
             || Arc::new(analyze(line, &place)),
             |read| Arc::clone(read.analysis()),
         );
-        Self::of_analysis(line, analysis, setting, &|name| std::env::var_os(name))
+        Self::from_analysis(line, analysis, setting, &|name| std::env::var_os(name))
     }
 
     /// Like [`Self::analyze`], but with these environment variables.
@@ -127,10 +127,10 @@ impl ShellFacts {
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Self {
         let analysis = Arc::new(analyze(line, &place(setting)));
-        Self::of_analysis(line, analysis, setting, variable)
+        Self::from_analysis(line, analysis, setting, variable)
     }
 
-    fn of_analysis(
+    fn from_analysis(
         line: &str,
         analysis: Arc<Analysis>,
         setting: &PathContext,
@@ -143,16 +143,16 @@ impl ShellFacts {
         let git = git_audit::problem(&analysis.parts);
         let path = variable("PATH");
         let programs =
-            ResolvedPrograms::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
+            ResolvedPrograms::from_parts(&analysis.parts, path.as_deref(), setting.home.as_deref());
         let stored = analysis.parts.iter().map(|part| stored(part, source));
         let stored: Vec<Vec<PathUse>> = stored.collect();
         Self {
             programs,
             charset: charset(line, variable),
-            filled: TreeWrite::from_parts(&analysis.parts, &paths, &stored),
+            tree_writes: TreeWrite::from_parts(&analysis.parts, &paths, &stored),
             stored,
             named: named(&analysis.parts, &paths),
-            removed: RemovedTree::of(&analysis.parts, &paths),
+            removed: RemovedTree::from_parts(&analysis.parts, &paths),
             line: line.to_owned(),
             analysis,
             paths,
@@ -187,7 +187,7 @@ impl ShellFacts {
         let parts = &self.analysis.parts;
         let mut outer = parts[index].outer;
         while let Some(index) = outer {
-            if parts[index].finding.launches {
+            if parts[index].finding.is_launcher {
                 return true;
             }
             outer = parts[index].outer;
@@ -235,15 +235,15 @@ fn paths_of(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
                 &read.path,
                 PathAccess::Read {
                     content: read.content,
-                    walks: read.walks,
+                    walks: read.is_recursive,
                 },
             ),
-            Effect::Write(write) => (&write.path, PathAccess::Write(write.how)),
+            Effect::Write(write) => (&write.path, PathAccess::Write(write.kind)),
             Effect::Net(_) | Effect::Service(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
         };
         let free = match access {
             PathAccess::Read { .. } => is_stream,
-            PathAccess::Write(_) => keeps_nothing,
+            PathAccess::Write(_) => stores_nothing,
         };
         if arg.text().is_some_and(free) {
             continue;

@@ -11,7 +11,7 @@ use haft_shell::{LinePart, RuleCoverage, is_safe_variable};
 use serde_json::{Value, json};
 
 use super::{
-    Behavior, CallFacts, List, PartCoverage, PatternBases, Policy, RuleSource, SettingsScope,
+    DecisionBehavior, CallFacts, List, PartCoverage, PatternBases, Policy, RuleSource, SettingsScope,
     decide,
     protected_files::is_systems_own,
     rules::{RuleClass, in_url},
@@ -154,10 +154,10 @@ fn would_allow(
     let mut tried = policy.clone();
     let rules = Arc::make_mut(&mut tried.rules);
     let added = texts.iter().all(|text| {
-        let source = RuleSource::of(scope);
+        let source = RuleSource::from_scope(scope);
         rules.add(List::Allow, text, source, bases).is_ok()
     });
-    added && decide(&tried, facts).behavior == Behavior::Allow
+    added && decide(&tried, facts).behavior == DecisionBehavior::Allow
 }
 
 /// Returns the possible suggestions for a command line, the best first: a rule for each command
@@ -175,7 +175,7 @@ fn commands(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Vec<Vec<S
     let mut offers = Vec::new();
     // After a `cd`, the same words apply to other files; with other input, they do other things.
     let joins = shell.line.replace("||", "").contains(['<', '>', '|']);
-    if !joins && !parts.iter().any(|part| part.moved) {
+    if !joins && !parts.iter().any(|part| part.after_cd) {
         let mut rules: Vec<String> = parts
             .iter()
             .filter_map(|part| exact_rule(RuleClass::Commands.word(), &part.text))
@@ -213,7 +213,7 @@ fn may_be_kept(part: &LinePart) -> bool {
     });
     !NEVER.contains(&name)
         && !starts_another
-        && part.finding.cover != RuleCoverage::Exact
+        && part.finding.coverage != RuleCoverage::Exact
         && part.argv.iter().all(|word| word.text().is_some())
         && part
             .assignments

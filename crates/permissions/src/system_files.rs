@@ -58,7 +58,7 @@ pub(super) fn are_readable(policy: &Policy, facts: &CallFacts) -> bool {
     !policy.sandbox.unconfined
         && sandbox::profile(policy, facts)
             .is_some_and(|(confined, _)| confined == ConfinementProfile::ReadOnly)
-        && allow::is_harmless(policy, shell)
+        && allow::is_read_only(policy, shell)
 }
 
 /// Returns the directories outside the system that a command with computed paths does not see.

@@ -54,7 +54,7 @@ impl TreeWrite {
                 for touched in places.filter(|touched| !(alone && is_file(touched))) {
                     match names {
                         Some(names) => all.extend(names.iter().flat_map(|name| {
-                            let paths = touched.both().map(|path| path.join(name));
+                            let paths = touched.given_and_real().map(|path| path.join(name));
                             paths.map(Self::Exactly)
                         })),
                         None => all.push(Self::Below(touched.clone())),
@@ -76,10 +76,10 @@ pub(super) fn denied_below(policy: &Policy, shell: &ShellFacts) -> Option<String
     let reaches = |path: &Path| denied.iter().any(|pattern| pattern.reaches_below(path));
     let covers = |path: &Path| denied.iter().any(|pattern| pattern.covers(path));
     let why = "a file that may not be changed";
-    shell.filled.iter().find_map(|filled| match filled {
+    shell.tree_writes.iter().find_map(|filled| match filled {
         TreeWrite::Anywhere => Some(format!("it may write {why}")),
         TreeWrite::Below(touched) => {
-            let reached = touched.both().into_iter().any(reaches);
+            let reached = touched.given_and_real().into_iter().any(reaches);
             reached.then(|| format!("below {} it may write {why}", touched.given.display()))
         }
         TreeWrite::Exactly(path) => {
@@ -90,7 +90,7 @@ pub(super) fn denied_below(policy: &Policy, shell: &ShellFacts) -> Option<String
 
 fn is_file(touched: &TouchedPath) -> bool {
     let plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    touched.both().into_iter().all(plain)
+    touched.given_and_real().into_iter().all(plain)
 }
 
 /// Returns the first two parts that may change a file.
@@ -121,7 +121,7 @@ fn copied_names(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
         for touched in places {
             if touched.real.is_dir() {
                 let removed = RemovedTree::scan(&touched.real);
-                let below = removed.whole()?.iter();
+                let below = removed.complete_paths()?.iter();
                 let below = below.filter_map(|path| path.strip_prefix(&touched.real).ok());
                 names.extend(below.map(Path::to_path_buf));
             } else if !is_file(touched) {

@@ -7,13 +7,13 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawOrParsed<T> {
     value: Value,
-    meaning: Option<T>,
+    parsed: Option<T>,
 }
 
 impl<T> RawOrParsed<T> {
     /// Returns the parsed value, if the JSON is valid.
-    pub fn meaning(&self) -> Option<&T> {
-        self.meaning.as_ref()
+    pub fn parsed(&self) -> Option<&T> {
+        self.parsed.as_ref()
     }
 
     /// Returns the unchanged JSON.
@@ -30,7 +30,7 @@ impl<T> RawOrParsed<T> {
 impl<T: DeserializeOwned> From<Value> for RawOrParsed<T> {
     fn from(value: Value) -> Self {
         let meaning = T::deserialize(&value).ok();
-        Self { value, meaning }
+        Self { value, parsed: meaning }
     }
 }
 

@@ -5,7 +5,7 @@ use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NamePolicy, Process,
+    CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NamePolicy, ProcessInfo,
     guard_link::GuardLink,
     instance::SandboxInstance,
     process_tree,
@@ -23,7 +23,7 @@ pub struct CommandHandle {
     names: Option<NamePolicy>,
     ended: Option<CommandEnd>,
     exceeded: Option<ExceededLimit>,
-    gone: bool,
+    finished: bool,
     /// The deadline for the end of all its processes.
     due: Option<KillDeadline>,
     instance: Arc<SandboxInstance>,
@@ -118,11 +118,11 @@ impl CommandHandle {
         shell.guard.send(order)?;
         shell.guard.flush_orders().await?;
         let output = CommandOutput::new(shell.output, guard.fences.pop());
-        Ok(Self::of(instance, shell.guard, guard, output, names))
+        Ok(Self::from_parts(instance, shell.guard, guard, output, names))
     }
 
     /// Creates the handle of a command that a guard has started.
-    pub(crate) fn of(
+    pub(crate) fn from_parts(
         instance: Arc<SandboxInstance>,
         guard: GuardLink,
         guard_state: ReadyGuard,
@@ -136,7 +136,7 @@ impl CommandHandle {
             names,
             ended: None,
             exceeded: None,
-            gone: false,
+            finished: false,
             due: None,
             instance,
         }
@@ -155,8 +155,8 @@ impl CommandHandle {
         self.ended.as_ref()
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished
     }
 
     /// Returns the mechanism that confines the command.
@@ -178,12 +178,12 @@ impl CommandHandle {
 
     /// Waits until the command's own process has ended. Processes that it started may still run and
     /// hold the pipe open. Cancel safe.
-    pub async fn exited(&mut self) -> CommandEnd {
+    pub async fn wait_for_exit(&mut self) -> CommandEnd {
         loop {
             if let Some(ended) = &self.ended {
                 return ended.clone();
             }
-            if self.gone {
+            if self.finished {
                 return CommandEnd {
                     exceeded: self.exceeded,
                     ..CommandEnd::lost()
@@ -194,8 +194,8 @@ impl CommandHandle {
     }
 
     /// Waits until all processes of the command have ended. Cancel safe.
-    pub async fn gone(&mut self) {
-        while !self.gone {
+    pub async fn wait_until_finished(&mut self) {
+        while !self.finished {
             self.next_event().await;
         }
     }
@@ -210,13 +210,13 @@ impl CommandHandle {
         if let Err(error) = self.guard.send(&order) {
             tracing::debug!(%error, "an order cannot be sent to the guard");
         }
-        let at = Instant::now().checked_add(grace.saturating_add(self.instance.limits.end));
+        let at = Instant::now().checked_add(grace.saturating_add(self.instance.timeouts.end));
         let ends = KillTarget::Guard;
         self.due = at.map(|at| KillDeadline { at, ends });
     }
 
     /// Returns its processes, with their process IDs outside the sandbox.
-    pub fn processes(&self) -> Vec<Process> {
+    pub fn processes(&self) -> Vec<ProcessInfo> {
         self.guard_state
             .pid()
             .map(process_tree::below)
@@ -233,7 +233,7 @@ impl CommandHandle {
             },
         };
         match event {
-            None | Some(GuardEvent::Gone) => self.gone = true,
+            None | Some(GuardEvent::Gone) => self.finished = true,
             Some(GuardEvent::Asks { id, used }) => {
                 let names = self.names.as_ref();
                 let permitted = names.is_some_and(|names| names.allows(&used));
@@ -294,7 +294,7 @@ impl CommandHandle {
                 self.guard_state.kill();
                 let ends = KillTarget::Keeper;
                 Instant::now()
-                    .checked_add(self.instance.limits.end)
+                    .checked_add(self.instance.timeouts.end)
                     .map(|at| KillDeadline { at, ends })
             }
             KillTarget::Keeper => {

@@ -41,16 +41,16 @@ pub struct NetworkId {
 
 impl NetworkId {
     /// Returns the network of a process. `None` if the process has exited or may not be inspected.
-    pub fn of(pid: u32) -> Option<Self> {
-        Self::at(&format!("/proc/{pid}/ns/net"))
+    pub fn for_process(pid: u32) -> Option<Self> {
+        Self::from_namespace_file(&format!("/proc/{pid}/ns/net"))
     }
 
     /// Returns the network of this process.
     pub fn own() -> Option<Self> {
-        Self::at("/proc/self/ns/net")
+        Self::from_namespace_file("/proc/self/ns/net")
     }
 
-    fn at(place: &str) -> Option<Self> {
+    fn from_namespace_file(place: &str) -> Option<Self> {
         let found = fs::metadata(place).ok()?;
         Some(Self {
             device: found.dev(),
@@ -110,12 +110,12 @@ impl SocketLink {
     /// Requests a socket from the guard.
     async fn socket(&self, kind: u8) -> io::Result<OwnedFd> {
         let mut guard = self.guard.lock().await;
-        let stream = guard.as_mut().ok_or_else(gone)?;
+        let stream = guard.as_mut().ok_or_else(ended_error)?;
         match timeout(PATIENCE, ask(stream, kind)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
                 *guard = None;
-                Err(gone())
+                Err(ended_error())
             }
             Err(_) => {
                 *guard = None;
@@ -141,7 +141,7 @@ async fn ask(guard: &mut UnixStream, kind: u8) -> io::Result<io::Result<OwnedFd>
             Ok(recvmsg(guard.as_fd(), &mut pieces, &mut control, flags)?.bytes)
         });
         match received {
-            Ok(0) => return Err(gone()),
+            Ok(0) => return Err(ended_error()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error),
@@ -158,7 +158,7 @@ async fn ask(guard: &mut UnixStream, kind: u8) -> io::Result<io::Result<OwnedFd>
     }
 }
 
-fn gone() -> io::Error {
+fn ended_error() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the command has ended")
 }
 

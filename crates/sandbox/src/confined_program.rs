@@ -46,12 +46,12 @@ use tokio::{
 };
 
 use crate::{
-    CommandEnd, CommandHandle, CommandNetwork, CommandOutput, Mechanism, NamePolicy, Process,
+    CommandEnd, CommandHandle, CommandNetwork, CommandOutput, Mechanism, NamePolicy, ProcessInfo,
     Sandbox, SandboxError, SandboxProfile,
     network::NetworkGate,
     process_tree,
     protocol::{FILES, GuardOrder},
-    sandbox::ProgramPurpose,
+    sandbox::ProgramRequest,
     scratch::ScratchFolder,
 };
 
@@ -134,7 +134,7 @@ enum ControlOrder {
 #[derive(Clone, Default)]
 struct ConfinedState {
     ended: Option<CommandEnd>,
-    gone: bool,
+    finished: bool,
 }
 
 impl Sandbox {
@@ -149,13 +149,13 @@ impl Sandbox {
     ) -> Result<ConfinedProcess, SandboxError> {
         let scratch = program.scratch.clone();
         let scratch = Arc::new(ScratchFolder::new(
-            scratch.unwrap_or_else(|| self.new_scratch()),
+            scratch.unwrap_or_else(|| self.new_scratch_path()),
         ));
-        let pipes = ProgramPipes::beside(&program.files).map_err(SandboxError::Program)?;
+        let pipes = ProgramPipes::for_missing(&program.files).map_err(SandboxError::Program)?;
         let order = order(&program, &pipes, scratch.path()).map_err(SandboxError::Program)?;
         let given = program.files.iter().map(|(_, file)| file.as_fd());
         let files: Vec<BorrowedFd<'_>> = given.chain(pipes.theirs()).collect();
-        let purpose = ProgramPurpose {
+        let purpose = ProgramRequest {
             profile,
             weakest,
             scratch: Arc::clone(&scratch),
@@ -163,7 +163,7 @@ impl Sandbox {
             order,
             files,
         };
-        let (instance, shell, mut ready_guard) = self.start_program_in_own(&purpose).await?;
+        let (instance, shell, mut ready_guard) = self.set_up_and_start_program(&purpose).await?;
         drop(purpose);
         let scratch = scratch.path().to_path_buf();
         let mechanism = instance.mechanism();
@@ -173,7 +173,7 @@ impl Sandbox {
         let mut output = |pipe: Option<OwnedFd>| {
             let fence = fences.next();
             let pipe = pipe.map(pipe::Receiver::from_owned_fd).transpose()?;
-            Ok::<_, io::Error>(CommandOutput::of(pipe, fence))
+            Ok::<_, io::Error>(CommandOutput::from_optional_pipe(pipe, fence))
         };
         let stdout = output(pipes.stdout.map(|(ours, _)| ours)).map_err(SandboxError::Program)?;
         let stderr = output(pipes.stderr.map(|(ours, _)| ours)).map_err(SandboxError::Program)?;
@@ -183,12 +183,12 @@ impl Sandbox {
         let stdin = stdin.transpose().map_err(SandboxError::Program)?;
         // Bubblewrap writes its messages there; they are not output of the program.
         drop(shell.output);
-        let unread = CommandOutput::of(None, None);
-        let handle = CommandHandle::of(instance, shell.guard, ready_guard, unread, program.names);
+        let unread = CommandOutput::from_optional_pipe(None, None);
+        let handle = CommandHandle::from_parts(instance, shell.guard, ready_guard, unread, program.names);
         let (orders, received_orders) = mpsc::unbounded_channel();
         let (report, state) = watch::channel(ConfinedState::default());
         let (alive, dropped) = oneshot::channel();
-        tokio::spawn(attend(handle, received_orders, report, dropped));
+        tokio::spawn(relay_orders(handle, received_orders, report, dropped));
         Ok(ConfinedProcess {
             stdin,
             stdout,
@@ -236,13 +236,13 @@ impl ConfinedProcess {
 
     /// Waits until the program has ended.
     pub async fn wait(&self) -> CommandEnd {
-        self.control.ended().await
+        self.control.wait_for_end().await
     }
 
     /// Returns the program and the processes that it started, with their process IDs outside the
     /// sandbox.
-    pub fn processes(&self) -> Vec<Process> {
-        if self.control.state.borrow().gone {
+    pub fn processes(&self) -> Vec<ProcessInfo> {
+        if self.control.state.borrow().finished {
             return Vec::new();
         }
         self.guard.map(process_tree::below).unwrap_or_default()
@@ -264,29 +264,29 @@ impl ConfinedControl {
     /// Returns whether the program has ended.
     pub fn has_ended(&self) -> bool {
         let state = self.state.borrow();
-        state.gone || state.ended.is_some()
+        state.finished || state.ended.is_some()
     }
 
     /// Waits until the program has ended. Cancel safe.
-    pub async fn ended(&self) -> CommandEnd {
+    pub async fn wait_for_end(&self) -> CommandEnd {
         let mut state = self.state.clone();
         let found = state
-            .wait_for(|state| state.gone || state.ended.is_some())
+            .wait_for(|state| state.finished || state.ended.is_some())
             .await;
         let ended = found.ok().and_then(|state| state.ended.clone());
         ended.unwrap_or_else(CommandEnd::lost)
     }
 
     /// Waits until all processes of the program have ended. Cancel safe.
-    pub async fn gone(&self) {
+    pub async fn wait_until_finished(&self) {
         let mut state = self.state.clone();
-        let _ = state.wait_for(|state| state.gone).await; // fails if the reporting task has ended
+        let _ = state.wait_for(|state| state.finished).await; // fails if the reporting task has ended
     }
 }
 
 /// Forwards orders to the guard and publishes its events, until no process is left or the program
 /// is dropped.
-async fn attend(
+async fn relay_orders(
     mut handle: CommandHandle,
     mut orders: mpsc::UnboundedReceiver<ControlOrder>,
     report: watch::Sender<ConfinedState>,
@@ -301,9 +301,9 @@ async fn attend(
                 ControlOrder::Kill(grace) => handle.kill(grace),
             },
             () = handle.next_event() => {
-                let gone = handle.is_gone();
+                let gone = handle.is_finished();
                 let ended = handle.ended().cloned();
-                report.send_replace(ConfinedState { ended, gone });
+                report.send_replace(ConfinedState { ended, finished });
                 if gone {
                     break;
                 }
@@ -321,7 +321,7 @@ struct ProgramPipes {
 
 impl ProgramPipes {
     /// Creates the pipes for the standard files that are not given.
-    fn beside(given: &[(RawFd, OwnedFd)]) -> io::Result<Self> {
+    fn for_missing(given: &[(RawFd, OwnedFd)]) -> io::Result<Self> {
         let missing = |number: RawFd| !given.iter().any(|(other, _)| *other == number);
         let pipe = |number| {
             missing(number)

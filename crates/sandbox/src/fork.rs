@@ -17,7 +17,7 @@ use rustix::{io::fcntl_dupfd_cloexec, process::Pid, thread::UnshareFlags};
 
 /// The side of a fork that this process is.
 #[derive(Debug)]
-pub(crate) enum Forked {
+pub(crate) enum ForkSide {
     /// The calling process, with the new process.
     Parent(Pid),
     /// The new process.
@@ -27,15 +27,15 @@ pub(crate) enum Forked {
 /// Forks this process. Refused if it has more than one thread: the child would miss the other
 /// threads, but inherit locks that they hold.
 #[expect(unsafe_code, reason = "fork has no safe form")]
-pub(crate) fn fork() -> io::Result<Forked> {
-    alone()?;
+pub(crate) fn fork() -> io::Result<ForkSide> {
+    check_single_thread()?;
     // SAFETY: this process has exactly one thread, so the child is complete: no lock is held by a
     // thread that does not exist there, and any code may run in it.
     match unsafe { libc::fork() } {
-        0 => Ok(Forked::Child),
+        0 => Ok(ForkSide::Child),
         -1 => Err(io::Error::last_os_error()),
         pid => Pid::from_raw(pid)
-            .map(Forked::Parent)
+            .map(ForkSide::Parent)
             .ok_or_else(|| io::Error::other("fork gave no process")),
     }
 }
@@ -44,19 +44,19 @@ pub(crate) fn fork() -> io::Result<Forked> {
 /// of its PID namespace: no signal from inside reaches it, and when it exits, the kernel ends all
 /// other processes there.
 #[expect(unsafe_code, reason = "clone has no safe form")]
-pub(crate) fn fork_into(spaces: UnshareFlags) -> io::Result<Forked> {
-    alone()?;
+pub(crate) fn fork_into(spaces: UnshareFlags) -> io::Result<ForkSide> {
+    check_single_thread()?;
     let flags = libc::c_ulong::from(spaces.bits() | libc::SIGCHLD.unsigned_abs());
     let none: libc::c_ulong = 0;
     // SAFETY: as for `fork`: without a given stack the child continues on a copy of this one, and
     // no memory is shared, because the flags contain only namespaces.
     match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
-        0 => Ok(Forked::Child),
+        0 => Ok(ForkSide::Child),
         -1 => Err(io::Error::last_os_error()),
         pid => i32::try_from(pid)
             .ok()
             .and_then(Pid::from_raw)
-            .map(Forked::Parent)
+            .map(ForkSide::Parent)
             .ok_or_else(|| io::Error::other("clone gave no process")),
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn fork_into(spaces: UnshareFlags) -> io::Result<Forked> {
     reason = "unshare has no safe form that is not deprecated"
 )]
 pub(crate) fn unshare(spaces: UnshareFlags) -> io::Result<()> {
-    alone()?;
+    check_single_thread()?;
     let spaces = spaces.difference(UnshareFlags::FILES);
     // SAFETY: only two threads with different tables of open files would be a problem. The flag for
     // that is removed, and there is only one thread.
@@ -167,7 +167,7 @@ pub fn take_variables(
     if taken.is_empty() {
         return Ok(taken);
     }
-    alone()?;
+    check_single_thread()?;
     let names: Vec<Vec<u8>> = taken
         .iter()
         .map(|(name, _)| [name.as_bytes(), b"="].concat())
@@ -198,7 +198,7 @@ pub fn take_variables(
 }
 
 /// Fails if this process has more than one thread.
-fn alone() -> io::Result<()> {
+fn check_single_thread() -> io::Result<()> {
     match fs::read_dir("/proc/self/task")?.count() {
         1 => Ok(()),
         threads => Err(io::Error::other(format!(

@@ -31,7 +31,7 @@ use tokio::{
 
 use crate::{
     CommandHandle, Mechanism, SandboxError, SandboxProfile, SandboxSetup, ShellCommand,
-    SilenceLimits,
+    ProcessTimeouts,
     child::ARGUMENT,
     guard_link::GuardLink,
     network::{GateLogEntry, ListenerGuard, Proxy, ProxyOptions, RuleGate},
@@ -53,10 +53,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// A sandbox that is set up. Dropping it ends all its processes.
 pub(crate) struct SandboxInstance {
     plan: SandboxPlan,
-    pub(crate) limits: SilenceLimits,
+    pub(crate) timeouts: ProcessTimeouts,
     /// The identities of the hidden and protected files. If a process outside replaces one of these
     /// files, as many programs do to write it, the kernel removes the mount over it.
-    guarded: Vec<Option<FileIdentity>>,
+    guarded: Vec<Option<GuardedFileIdentity>>,
     /// The process ID of the waiter.
     pid: u32,
     /// Dropping the link ends the sandbox.
@@ -71,7 +71,7 @@ pub(crate) struct SandboxInstance {
 }
 
 /// The device, inode and birth time of a file. The time is needed because inode numbers are reused.
-type FileIdentity = (u64, u64, Option<SystemTime>);
+type GuardedFileIdentity = (u64, u64, Option<SystemTime>);
 
 /// The sockets to the keeper and the waiter. When they are closed, both exit, and so do all
 /// processes in the sandbox.
@@ -95,7 +95,7 @@ impl SandboxInstance {
     /// Sets up a sandbox.
     pub(crate) async fn set_up(
         setup: &SandboxSetup,
-        limits: SilenceLimits,
+        limits: ProcessTimeouts,
         plan: SandboxPlan,
         scratch: Arc<ScratchFolder>,
     ) -> Result<Self, SandboxError> {
@@ -161,7 +161,7 @@ impl SandboxInstance {
         };
         Ok(Self {
             plan,
-            limits,
+            timeouts: limits,
             guarded,
             pid: child.id().unwrap_or_default(),
             link: Mutex::new(Some(link)),
@@ -203,7 +203,7 @@ impl SandboxInstance {
                 Err(SandboxError::Shell(error))
             }
             Ok(Err(GuardStartError::Shell(error))) => Err(SandboxError::Program(error)),
-            Err(_) => Err(SandboxError::Program(silence())),
+            Err(_) => Err(SandboxError::Program(no_answer_error())),
         }
     }
 
@@ -220,10 +220,10 @@ impl SandboxInstance {
                 return Err(SandboxError::Unavailable { step, error });
             }
             Ok(Err(GuardStartError::Shell(error))) => return Err(SandboxError::Shell(error)),
-            Err(_) => return Err(SandboxError::Shell(silence())),
+            Err(_) => return Err(SandboxError::Shell(no_answer_error())),
         };
         if self.may_wait() {
-            shell.standing = Some(guard);
+            shell.ready_guard = Some(guard);
             locked(&self.waiting).push_back(shell);
         }
         Ok(())
@@ -286,9 +286,9 @@ impl SandboxInstance {
         }
         let order = GuardOrder::Run {
             cwd: command.cwd.clone().into(),
-            sourced: command.sourced.clone().map(Into::into),
+            sourced: command.source_file.clone().map(Into::into),
             text: command.text.clone(),
-            judged: command.names.is_some(),
+            judged: command.name_policy.is_some(),
         };
         let mut retries = 0;
         let handle = loop {
@@ -298,13 +298,13 @@ impl SandboxInstance {
                 Some(shell) => shell,
                 None => self.shell()?,
             };
-            let names = command.names.clone();
+            let names = command.name_policy.clone();
             let starting = CommandHandle::start(Arc::clone(self), shell, &order, names);
-            let started = match timeout(self.limits.start, starting).await {
+            let started = match timeout(self.timeouts.start, starting).await {
                 Ok(started) => started,
                 // The guard seems to be stopped. It may still run the command, so no other guard
                 // must run it.
-                Err(_) => break Err(silence()),
+                Err(_) => break Err(no_answer_error()),
             };
             // Bubblewrap exits if a socket that it must hide disappears during the setup. The command
             // has not run then.
@@ -355,7 +355,7 @@ impl SandboxInstance {
         Ok(WaitingShell {
             guard: GuardLink::new(UnixStream::from_std(ours)?),
             output: pipe::Receiver::from_owned_fd(read)?,
-            standing: None,
+            ready_guard: None,
         })
     }
 
@@ -383,7 +383,7 @@ impl Drop for SandboxInstance {
 }
 
 /// Returns the identities of the files that a profile hides, protects and opens.
-fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
+fn guarded(profile: &SandboxProfile) -> Vec<Option<GuardedFileIdentity>> {
     let (hidden, protected, writable, open) = match profile {
         SandboxProfile::ReadOnly(reading) => {
             (&reading.hidden[..], &[][..], &[][..], &reading.closed.open)
@@ -512,7 +512,7 @@ fn guard_is_ready(keeper: &OwnedFd) -> io::Result<bool> {
 }
 
 /// Returns the error for a keeper or guard that does not answer in time.
-fn silence() -> io::Error {
+fn no_answer_error() -> io::Error {
     let text = "its sandbox does not answer; the next command gets a new sandbox";
     io::Error::new(io::ErrorKind::TimedOut, text)
 }

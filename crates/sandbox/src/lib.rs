@@ -74,12 +74,12 @@ pub use mechanism_probe::{available, is_doubtful, strongest};
 pub use memory::trim_freed_buffers;
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
-pub use process_tree::{PinnedProcess, Process};
+pub use process_tree::{PinnedProcess, ProcessInfo};
 pub use profile::{
     ClosedDirectories, ReadOnlyProfile, SandboxNetwork, SandboxProfile, WorkspaceProfile,
 };
 pub use sandbox::{
-    Mechanism, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand, SilenceLimits, system_shell,
+    Mechanism, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand, ProcessTimeouts, system_shell,
 };
 pub use scratch_lease::ScratchLease;
 

@@ -28,11 +28,11 @@ pub struct CommandOutput {
 
 impl CommandOutput {
     pub(crate) fn new(pipe: pipe::Receiver, fence: Option<UnixStream>) -> Self {
-        Self::of(Some(pipe), fence)
+        Self::from_optional_pipe(Some(pipe), fence)
     }
 
     /// Like [`CommandOutput::new`], but without a pipe the output is empty.
-    pub(crate) fn of(pipe: Option<pipe::Receiver>, fence: Option<UnixStream>) -> Self {
+    pub(crate) fn from_optional_pipe(pipe: Option<pipe::Receiver>, fence: Option<UnixStream>) -> Self {
         Self {
             pipe,
             fence: fence.map(OutputFence::new),

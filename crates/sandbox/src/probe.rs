@@ -63,7 +63,7 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, Sandb
     for profile in [readonly, workspace] {
         let (used, output) = fixture.attempt(sandbox, &profile).await?;
         mechanism = mechanism.max(used);
-        findings.extend(fixture.look(&profile, &output));
+        findings.extend(fixture.check_promises(&profile, &output));
         fixture.restore().map_err(SandboxError::Scratch)?;
     }
     Ok(ProbeReport {
@@ -160,8 +160,8 @@ impl ProbeFixture {
         let command = ShellCommand {
             text,
             cwd: self.inside(),
-            sourced: None,
-            names: None,
+            source_file: None,
+            name_policy: None,
         };
         let mut handle = sandbox.start(profile, command).await?;
         let mut output = Vec::new();
@@ -170,13 +170,13 @@ impl ProbeFixture {
             .read_to_end(&mut output)
             .await
             .map_err(failed)?;
-        handle.gone().await;
+        handle.wait_until_finished().await;
         let output = String::from_utf8_lossy(&output).into_owned();
         Ok((handle.mechanism(), output))
     }
 
     /// Checks which actions of the command succeeded.
-    fn look(&self, profile: &SandboxProfile, output: &str) -> Vec<ProbeFinding> {
+    fn check_promises(&self, profile: &SandboxProfile, output: &str) -> Vec<ProbeFinding> {
         let is_unchanged = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text == OLD);
         let mode = fs::metadata(self.outside()).map(|found| found.permissions().mode() & 0o777);
         let made = self.inside().join("made");

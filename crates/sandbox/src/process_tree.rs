@@ -14,7 +14,7 @@ use rustix::{
 
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessInfo {
     /// The process ID.
     pub pid: u32,
     /// The name of its program, cut to 15 bytes by the system.
@@ -28,13 +28,13 @@ pub struct PinnedProcess(OwnedFd);
 
 impl PinnedProcess {
     /// Returns the process with this process ID, if any.
-    pub fn of(pid: u32) -> Option<Self> {
+    pub fn from_pid(pid: u32) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         pidfd_open(pid, PidfdFlags::empty()).ok().map(Self)
     }
 
     /// Returns whether the process still exists.
-    pub fn is_there(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         number(&self.0).is_some()
     }
 }
@@ -50,13 +50,13 @@ struct ProcessEntry {
 }
 
 /// Returns the processes below a process, without itself and without zombies.
-pub(crate) fn below(root: u32) -> Vec<Process> {
+pub(crate) fn below(root: u32) -> Vec<ProcessInfo> {
     let all = all();
-    let mut found: Vec<Process> = descendants(&all, root)
+    let mut found: Vec<ProcessInfo> = descendants(&all, root)
         .into_iter()
         .filter_map(|pid| {
             let entry = all.get(&pid).filter(|entry| !entry.zombie)?;
-            Some(Process {
+            Some(ProcessInfo {
                 pid,
                 name: entry.name.clone(),
             })
@@ -270,12 +270,12 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let pinned = PinnedProcess::of(child.id()).unwrap();
-        assert!(pinned.is_there());
+        let pinned = PinnedProcess::from_pid(child.id()).unwrap();
+        assert!(pinned.is_alive());
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(!pinned.is_there());
-        assert!(PinnedProcess::of(u32::MAX).is_none());
+        assert!(!pinned.is_alive());
+        assert!(PinnedProcess::from_pid(u32::MAX).is_none());
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub struct WorkspaceProfile {
 impl WorkspaceProfile {
     /// Splits the protected paths into those that always stay unchanged, and those that may be
     /// replaced with permission. The second list is empty unless `is_mediated`.
-    pub(crate) fn kept_and_judged(&self, is_mediated: bool) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    pub(crate) fn split_protected(&self, is_mediated: bool) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let is_replaceable = |path: &PathBuf| {
             is_mediated
                 && self

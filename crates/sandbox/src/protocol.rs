@@ -44,7 +44,7 @@ pub(crate) struct SandboxPlan {
     /// The absolute path of the shell.
     pub(crate) shell: PathBuf,
     /// The whole environment of commands, each as `(name, value)`.
-    pub(crate) env: Vec<(Bytes, Bytes)>,
+    pub(crate) env: Vec<(OsBytes, OsBytes)>,
     /// The folder for temporary files.
     pub(crate) scratch: PathBuf,
     /// A file that every shell reads before its command.
@@ -90,19 +90,19 @@ pub(crate) enum KeeperReply {
 pub(crate) enum GuardOrder {
     /// Runs a command in the shell.
     Run {
-        cwd: Bytes,
-        sourced: Option<Bytes>,
+        cwd: OsBytes,
+        sourced: Option<OsBytes>,
         text: String,
         /// Whether our process answers questions about guarded names. If not, none may be used.
         judged: bool,
     },
     /// Sent first to the guard of a program, after a byte with its open files.
     Program {
-        program: Bytes,
-        arguments: Vec<Bytes>,
+        program: OsBytes,
+        arguments: Vec<OsBytes>,
         /// The whole environment.
-        env: Vec<(Bytes, Bytes)>,
-        cwd: Bytes,
+        env: Vec<(OsBytes, OsBytes)>,
+        cwd: OsBytes,
         /// The numbers of the open files in the program, in the order of the files.
         numbers: Vec<i32>,
         /// As in [`GuardOrder::Run`].
@@ -157,12 +157,12 @@ pub(crate) enum GuardEvent {
     Ended {
         code: Option<i32>,
         signal: Option<i32>,
-        cwd: Option<Bytes>,
+        cwd: Option<OsBytes>,
         left: u32,
         /// The hidden file that became readable. The command was ended because of it.
-        uncovered: Option<Bytes>,
+        uncovered: Option<OsBytes>,
         /// The writes that were refused, each with whether programs often work without it.
-        refused: Vec<(Bytes, bool)>,
+        refused: Vec<(OsBytes, bool)>,
     },
     /// No process of the command is left.
     Gone,
@@ -187,34 +187,34 @@ pub(crate) const SOCKET_FAILED: u8 = b'f';
 
 /// A path, argument or other string of the system that need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bytes(Vec<u8>);
+pub(crate) struct OsBytes(Vec<u8>);
 
-impl Bytes {
+impl OsBytes {
     pub(crate) fn as_slice(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl From<&[u8]> for Bytes {
+impl From<&[u8]> for OsBytes {
     fn from(value: &[u8]) -> Self {
         Self(value.to_vec())
     }
 }
 
-impl From<PathBuf> for Bytes {
+impl From<PathBuf> for OsBytes {
     fn from(value: PathBuf) -> Self {
         value.into_os_string().into()
     }
 }
 
-impl From<OsString> for Bytes {
+impl From<OsString> for OsBytes {
     fn from(value: OsString) -> Self {
         Self(value.into_vec())
     }
 }
 
-impl From<Bytes> for OsString {
-    fn from(value: Bytes) -> Self {
+impl From<OsBytes> for OsString {
+    fn from(value: OsBytes) -> Self {
         Self::from_vec(value.0)
     }
 }

@@ -50,15 +50,15 @@ pub struct SandboxSetup {
     pub gate: Option<Arc<dyn NetworkGate>>,
     /// The strictest mechanism to try; stricter ones are skipped. For tests, and for users who know
     /// that a mechanism does not work on their machine.
-    pub best: Mechanism,
+    pub strictest_mechanism: Mechanism,
     /// The resource limits of each command.
-    pub resources: ResourceLimits,
+    pub resource_limits: ResourceLimits,
 }
 
 /// The timeouts for keepers and guards. Their own work takes milliseconds. If one takes longer, it was
 /// probably stopped, for example by a SIGSTOP of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SilenceLimits {
+pub struct ProcessTimeouts {
     /// The timeout for starting a command.
     pub start: Duration,
     /// The timeout for ending a command, counted from the end of its grace period. After it, our
@@ -66,7 +66,7 @@ pub struct SilenceLimits {
     pub end: Duration,
 }
 
-impl Default for SilenceLimits {
+impl Default for ProcessTimeouts {
     fn default() -> Self {
         Self {
             start: Duration::from_secs(20),
@@ -133,7 +133,7 @@ impl Mechanism {
 
     /// Returns what commands can still do because the mechanism lacks guarantees, as text for users.
     /// Empty if it gives all guarantees.
-    pub fn holes(self) -> &'static [&'static str] {
+    pub fn missing_guarantees(self) -> &'static [&'static str] {
         match self {
             Self::Namespaces | Self::Bubblewrap => &[],
             Self::Reduced => &[
@@ -161,14 +161,14 @@ impl Mechanism {
                  ones"
             }
         };
-        let holes = self.holes().join("; ");
+        let holes = self.missing_guarantees().join("; ");
         Some(format!(
             "{summary}. Risks: {holes}. Run `haft doctor` for the reason"
         ))
     }
 
     /// Returns the mechanism to try if this one does not work.
-    fn next(self) -> Option<Self> {
+    fn next_weaker(self) -> Option<Self> {
         match self {
             Self::Namespaces => Some(Self::Bubblewrap),
             Self::Bubblewrap => Some(Self::Reduced),
@@ -186,11 +186,11 @@ pub struct ShellCommand {
     /// The working directory; absolute.
     pub cwd: PathBuf,
     /// A file that the shell sources before it runs the text.
-    pub sourced: Option<PathBuf>,
+    pub source_file: Option<PathBuf>,
     /// Decides which guarded names of the profile the command may use. With `None`, it may use none.
     /// The policy is called only while the caller awaits [`CommandHandle::exited`] or
     /// [`CommandHandle::gone`]. A caller that waits only for the output therefore blocks the command.
-    pub names: Option<NamePolicy>,
+    pub name_policy: Option<NamePolicy>,
 }
 
 /// Starts the commands of a session. Cheap to clone. No process is started before the first command.
@@ -200,11 +200,11 @@ pub struct Sandbox(Arc<SandboxInner>);
 
 struct SandboxInner {
     setup: SandboxSetup,
-    limits: SilenceLimits,
+    timeouts: ProcessTimeouts,
     /// Declared before the instances so that it is dropped first: the last instance to be dropped
     /// holds the last reference, and has the folder removed.
     scratch: Arc<ScratchFolder>,
-    worlds: Mutex<Instances>,
+    state: Mutex<SandboxState>,
 }
 
 /// The purpose of a sandbox instance.
@@ -212,11 +212,11 @@ enum SandboxPurpose<'a> {
     /// It runs all shell commands with this profile.
     Commands(&'a SandboxProfile),
     /// It runs one confined program.
-    Program(&'a ProgramPurpose<'a>),
+    Program(&'a ProgramRequest<'a>),
 }
 
 /// A program to start, and the parameters of its sandbox.
-pub(crate) struct ProgramPurpose<'a> {
+pub(crate) struct ProgramRequest<'a> {
     pub(crate) profile: &'a SandboxProfile,
     /// The weakest mechanism to use. If none as strict works, the program is not started.
     pub(crate) weakest: Mechanism,
@@ -230,35 +230,35 @@ pub(crate) struct ProgramPurpose<'a> {
 
 /// The instances that are set up, and the findings about this machine.
 #[derive(Default)]
-struct Instances {
+struct SandboxState {
     /// The instances for shell commands; at most one per kind of profile.
-    standing: Vec<Arc<SandboxInstance>>,
+    command_instances: Vec<Arc<SandboxInstance>>,
     /// The instances of confined programs. Each is owned by the handle of its program.
-    programs: Vec<Weak<SandboxInstance>>,
+    program_instances: Vec<Weak<SandboxInstance>>,
     /// The mechanisms that failed, each with its error, in the order of the attempts.
     failures: Vec<(Mechanism, String)>,
     /// The strictest mechanism that has not failed; `None` as long as none has failed.
-    best: Option<Mechanism>,
+    strictest_mechanism: Option<Mechanism>,
     /// Whether PID namespaces are unavailable.
-    shared_processes: bool,
+    no_pid_namespaces: bool,
     /// Whether guards cannot carry out file system calls for commands. The caller must then check
     /// the files that a command created or changed.
-    unmediated: bool,
+    no_mediation: bool,
 }
 
 impl Sandbox {
     /// Creates the sandboxes of a session. Starts no process.
     pub fn new(setup: SandboxSetup) -> Self {
-        Self::with_limits(setup, SilenceLimits::default())
+        Self::with_timeouts(setup, ProcessTimeouts::default())
     }
 
     /// Like [`Sandbox::new`], but with these timeouts.
-    pub fn with_limits(setup: SandboxSetup, limits: SilenceLimits) -> Self {
+    pub fn with_timeouts(setup: SandboxSetup, limits: ProcessTimeouts) -> Self {
         Self(Arc::new(SandboxInner {
             scratch: Arc::new(ScratchFolder::new(setup.scratch.clone())),
             setup,
-            limits,
-            worlds: Mutex::default(),
+            timeouts: limits,
+            state: Mutex::default(),
         }))
     }
 
@@ -285,32 +285,32 @@ impl Sandbox {
         // If the processes of an instance were killed from outside, another one is set up, at most
         // twice.
         for _ in 0..2 {
-            let instance = self.world_no_weaker(profile, weakest).await?;
+            let instance = self.instance_no_weaker(profile, weakest).await?;
             match instance.start(&command).await {
                 Ok(handle) => return Ok(handle),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    self.forget(&instance).await;
+                    self.remove_instance(&instance).await;
                     return Err(SandboxError::Shell(error));
                 }
-                Err(error) if !is_gone(&error) => return Err(SandboxError::Shell(error)),
+                Err(error) if !is_ended_outside(&error) => return Err(SandboxError::Shell(error)),
                 Err(error) => {
                     tracing::debug!(%error, profile = profile.name(), "a sandbox was ended from outside");
-                    self.forget(&instance).await;
+                    self.remove_instance(&instance).await;
                 }
             }
         }
-        let instance = self.world_no_weaker(profile, weakest).await?;
+        let instance = self.instance_no_weaker(profile, weakest).await?;
         instance.start(&command).await.map_err(SandboxError::Shell)
     }
 
     /// Returns the instance for commands with this profile. Fails if its mechanism is weaker than
     /// `weakest`, except for the profile `Full`.
-    async fn world_no_weaker(
+    async fn instance_no_weaker(
         &self,
         profile: &SandboxProfile,
         weakest: Mechanism,
     ) -> Result<Arc<SandboxInstance>, SandboxError> {
-        let instance = self.instance(profile).await?;
+        let instance = self.find_or_set_up(profile).await?;
         let found = instance.mechanism();
         if *profile != SandboxProfile::Full && found > weakest {
             return Err(SandboxError::TooWeak { found });
@@ -321,20 +321,20 @@ impl Sandbox {
     /// Sets up the sandbox of a profile, so that the first command need not wait for that. Returns
     /// its mechanism.
     pub async fn prepare(&self, profile: &SandboxProfile) -> Result<Mechanism, SandboxError> {
-        Ok(self.instance(profile).await?.mechanism())
+        Ok(self.find_or_set_up(profile).await?.mechanism())
     }
 
     /// Returns the mechanisms that did not work here, each with its error, in the order of the
     /// attempts.
     pub async fn failures(&self) -> Vec<(Mechanism, String)> {
-        self.0.worlds.lock().await.failures.clone()
+        self.0.state.lock().await.failures.clone()
     }
 
     /// Returns the recent decisions of the proxies for shell commands. Those of each sandbox are in
     /// order, oldest first.
     pub async fn network_log(&self) -> Vec<GateLogEntry> {
-        let state = self.0.worlds.lock().await;
-        let logs = state.standing.iter().map(|instance| instance.network_log());
+        let state = self.0.state.lock().await;
+        let logs = state.command_instances.iter().map(|instance| instance.network_log());
         logs.flatten().collect()
     }
 
@@ -342,10 +342,10 @@ impl Sandbox {
     pub async fn close(&self) {
         // Holds the lock until the end. Otherwise a sandbox that is set up in the meantime would lose
         // its temporary files.
-        let mut state = self.0.worlds.lock().await;
-        let programs = std::mem::take(&mut state.programs);
+        let mut state = self.0.state.lock().await;
+        let programs = std::mem::take(&mut state.program_instances);
         let programs = programs.iter().filter_map(Weak::upgrade);
-        for instance in std::mem::take(&mut state.standing)
+        for instance in std::mem::take(&mut state.command_instances)
             .into_iter()
             .chain(programs)
         {
@@ -361,27 +361,27 @@ impl Sandbox {
 
     /// Returns the instance for commands with this profile. Sets up a new one if the known instances
     /// have other profiles, or if files or sockets have changed since.
-    async fn instance(
+    async fn find_or_set_up(
         &self,
         profile: &SandboxProfile,
     ) -> Result<Arc<SandboxInstance>, SandboxError> {
-        let mut state = self.0.worlds.lock().await;
+        let mut state = self.0.state.lock().await;
         let sockets = sockets_to_hide(profile, &self.0.setup.scratch);
         let is_suitable = |instance: &Arc<SandboxInstance>| instance.matches(profile, &sockets);
-        if let Some(instance) = state.standing.iter().find(|known| is_suitable(known)) {
+        if let Some(instance) = state.command_instances.iter().find(|known| is_suitable(known)) {
             return Ok(Arc::clone(instance));
         }
         // One instance per kind of profile is enough. Commands that still run in the old instance
         // keep it alive.
         state
-            .standing
+            .command_instances
             .retain(|instance| instance.profile().name() != profile.name());
         let purpose = SandboxPurpose::Commands(profile);
         let (instance, _) = self
             .0
             .set_up_strongest(&mut state, &purpose, sockets)
             .await?;
-        state.standing.push(Arc::clone(&instance));
+        state.command_instances.push(Arc::clone(&instance));
         Ok(instance)
     }
 
@@ -392,11 +392,11 @@ impl Sandbox {
     }
 
     /// Sets up a new instance for a confined program and starts the program in it.
-    pub(crate) async fn start_program_in_own(
+    pub(crate) async fn set_up_and_start_program(
         &self,
-        program: &ProgramPurpose<'_>,
+        program: &ProgramRequest<'_>,
     ) -> Result<(Arc<SandboxInstance>, WaitingShell, ReadyGuard), SandboxError> {
-        let mut state = self.0.worlds.lock().await;
+        let mut state = self.0.state.lock().await;
         let sockets = sockets_to_hide(program.profile, program.scratch.path());
         let purpose = SandboxPurpose::Program(program);
         let (instance, started) = self
@@ -404,9 +404,9 @@ impl Sandbox {
             .set_up_strongest(&mut state, &purpose, sockets)
             .await?;
         state
-            .programs
+            .program_instances
             .retain(|instance| instance.strong_count() > 0);
-        state.programs.push(Arc::downgrade(&instance));
+        state.program_instances.push(Arc::downgrade(&instance));
         let not_started = || SandboxError::Program(io::ErrorKind::BrokenPipe.into());
         let (shell, guard) = started.ok_or_else(not_started)?;
         Ok((instance, shell, guard))
@@ -414,7 +414,7 @@ impl Sandbox {
 
     /// Returns a new path for the temporary files of a confined program: the session's scratch folder
     /// with a number appended.
-    pub(crate) fn new_scratch(&self) -> PathBuf {
+    pub(crate) fn new_scratch_path(&self) -> PathBuf {
         // Shared by all `Sandbox` values of this process, which may have the same scratch folder.
         static PROGRAMS: AtomicU32 = AtomicU32::new(1);
         let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
@@ -425,10 +425,10 @@ impl Sandbox {
 
     /// Removes an instance that was ended from outside or does not answer. The next command with its
     /// profile gets a new one.
-    async fn forget(&self, broken: &Arc<SandboxInstance>) {
-        let mut state = self.0.worlds.lock().await;
+    async fn remove_instance(&self, broken: &Arc<SandboxInstance>) {
+        let mut state = self.0.state.lock().await;
         state
-            .standing
+            .command_instances
             .retain(|instance| !Arc::ptr_eq(instance, broken));
     }
 }
@@ -439,7 +439,7 @@ impl SandboxInner {
     /// its guard.
     async fn set_up_strongest(
         &self,
-        state: &mut Instances,
+        state: &mut SandboxState,
         purpose: &SandboxPurpose<'_>,
         mut sockets: Vec<PathBuf>,
     ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, ReadyGuard)>), SandboxError> {
@@ -447,7 +447,7 @@ impl SandboxInner {
             SandboxPurpose::Commands(profile) => (*profile, &self.scratch),
             SandboxPurpose::Program(program) => (program.profile, &program.scratch),
         };
-        let mut mechanism = state.best.unwrap_or(self.setup.best);
+        let mut mechanism = state.strictest_mechanism.unwrap_or(self.setup.strictest_mechanism);
         let mut retries = 0;
         loop {
             if let SandboxPurpose::Program(program) = purpose
@@ -456,11 +456,11 @@ impl SandboxInner {
             {
                 return Err(SandboxError::TooWeak { found: mechanism });
             }
-            let mut plan = self.plan(profile, mechanism, sockets.clone(), scratch.path());
+            let mut plan = self.make_plan(profile, mechanism, sockets.clone(), scratch.path());
             plan.program = matches!(purpose, SandboxPurpose::Program(_));
-            plan.own_processes = !state.shared_processes && mechanism < Mechanism::Reduced;
-            plan.mediates = !state.unmediated;
-            let failure = match self.raise_once(purpose, plan, Arc::clone(scratch)).await {
+            plan.own_processes = !state.no_pid_namespaces && mechanism < Mechanism::Reduced;
+            plan.mediates = !state.no_mediation;
+            let failure = match self.try_set_up(purpose, plan, Arc::clone(scratch)).await {
                 Ok(instance) => return Ok(instance),
                 Err(failure @ SandboxError::Unavailable { .. }) => failure,
                 // A process outside moved a path that the sandbox must show, hide or protect, while
@@ -493,26 +493,26 @@ impl SandboxInner {
                 }
             }
             tracing::warn!(mechanism = mechanism.name(), error = %failure, "a mechanism cannot confine commands here");
-            let has_pid_namespace = mechanism == Mechanism::Namespaces && !state.shared_processes;
+            let has_pid_namespace = mechanism == Mechanism::Namespaces && !state.no_pid_namespaces;
             if has_pid_namespace && failure.to_string().contains(crate::child::PROCESSES) {
                 // Containers often forbid only PID namespaces. The same mechanism without them is
                 // still stricter than the next one.
-                state.shared_processes = true;
+                state.no_pid_namespaces = true;
                 state
                     .failures
                     .push((mechanism, format!("no separate PID namespace: {failure}")));
                 continue;
             }
             state.failures.push((mechanism, failure.to_string()));
-            if !state.unmediated && failure.to_string().contains(crate::child::MEDIATION) {
+            if !state.no_mediation && failure.to_string().contains(crate::child::MEDIATION) {
                 // The kernel is too old, or a container already uses seccomp notifications.
-                state.unmediated = true;
+                state.no_mediation = true;
                 continue;
             }
-            match mechanism.next() {
+            match mechanism.next_weaker() {
                 Some(next) => {
                     mechanism = next;
-                    state.best = Some(next);
+                    state.strictest_mechanism = Some(next);
                 }
                 None => return Err(failure),
             }
@@ -521,7 +521,7 @@ impl SandboxInner {
 
     /// Tries once to set up an instance with this plan. For shell commands, also starts a first shell;
     /// for a confined program, the program.
-    async fn raise_once(
+    async fn try_set_up(
         &self,
         purpose: &SandboxPurpose<'_>,
         plan: SandboxPlan,
@@ -529,7 +529,7 @@ impl SandboxInner {
     ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, ReadyGuard)>), SandboxError> {
         match purpose {
             SandboxPurpose::Commands(_) => {
-                let instance = SandboxInstance::set_up(&self.setup, self.limits, plan, scratch);
+                let instance = SandboxInstance::set_up(&self.setup, self.timeouts, plan, scratch);
                 let instance = instance.await?;
                 instance.first_shell().await?;
                 Ok((Arc::new(instance), None))
@@ -537,7 +537,7 @@ impl SandboxInner {
             SandboxPurpose::Program(program) => {
                 let mut setup = self.setup.clone();
                 setup.gate = program.gate.clone().or(setup.gate);
-                let instance = SandboxInstance::set_up(&setup, self.limits, plan, scratch);
+                let instance = SandboxInstance::set_up(&setup, self.timeouts, plan, scratch);
                 let instance = instance.await?;
                 let started = instance
                     .start_program(&program.order, &program.files)
@@ -549,7 +549,7 @@ impl SandboxInner {
 
     /// Returns the plan of an instance for shell commands. The caller sets the fields that depend on
     /// the purpose and on earlier failures.
-    fn plan(
+    fn make_plan(
         &self,
         profile: &SandboxProfile,
         mechanism: Mechanism,
@@ -582,7 +582,7 @@ impl SandboxInner {
             scratch: scratch.to_path_buf(),
             snapshot: self.setup.snapshot.clone(),
             sockets,
-            resources: self.setup.resources,
+            resources: self.setup.resource_limits,
         }
     }
 }
@@ -602,7 +602,7 @@ fn sockets_to_hide(profile: &SandboxProfile, scratch: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns whether the error means that the sandbox, or a shell in it, was ended from outside.
-fn is_gone(error: &io::Error) -> bool {
+fn is_ended_outside(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::BrokenPipe

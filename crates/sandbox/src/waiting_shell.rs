@@ -19,7 +19,7 @@ pub(crate) struct WaitingShell {
     pub(crate) guard: GuardLink,
     pub(crate) output: pipe::Receiver,
     /// The guard, if it has already reported that it is ready.
-    pub(crate) standing: Option<ReadyGuard>,
+    pub(crate) ready_guard: Option<ReadyGuard>,
 }
 
 /// A guard that is ready, with its shell.
@@ -55,7 +55,7 @@ impl WaitingShell {
         &mut self,
         instance: &SandboxInstance,
     ) -> io::Result<ReadyGuard> {
-        match self.standing.take() {
+        match self.ready_guard.take() {
             Some(guard) => Ok(guard),
             None => self
                 .receive_ready(instance)

@@ -83,7 +83,7 @@ impl SearchEngine {
     /// next search need not read the file. `path` must be free of links. This only affects speed.
     pub fn on_file_written(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
         if let Some(trees) = &self.trees {
-            trees.wrote(path, content, identity);
+            trees.on_file_written(path, content, identity);
         }
     }
 

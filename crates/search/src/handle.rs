@@ -40,7 +40,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    fn of(kind: FileType) -> Option<Self> {
+    fn from_file_type(kind: FileType) -> Option<Self> {
         Some(match kind {
             FileType::Directory => Self::Directory,
             FileType::RegularFile => Self::File,
@@ -77,12 +77,12 @@ const BELOW: ResolveFlags = ResolveFlags::BENEATH
 
 impl Directory {
     /// Opens the directory at a path without links, for listing. A link in any part is an error.
-    pub(crate) fn at(real: &Path) -> io::Result<Self> {
+    pub(crate) fn open_real(real: &Path) -> io::Result<Self> {
         Self::stepwise(real, OFlags::RDONLY)
     }
 
     /// Like [`Self::at`], but only to open entries in it.
-    pub(crate) fn through(real: &Path) -> io::Result<Self> {
+    pub(crate) fn open_for_entries(real: &Path) -> io::Result<Self> {
         Self::stepwise(real, PASSING)
     }
 
@@ -159,13 +159,13 @@ impl Directory {
     /// Returns the `stat` of a path below this directory, without following a final link. Only for
     /// comparison with known values, because an inner part of the path may have become a link.
     #[cfg(target_os = "linux")]
-    pub(crate) fn look_below(&self, path: &Path) -> Option<Stat> {
+    pub(crate) fn stat_below(&self, path: &Path) -> Option<Stat> {
         statat(&self.0, path, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
     /// Like [`Self::look_below`], but follows links.
     #[cfg(target_os = "linux")]
-    pub(crate) fn look_through_below(&self, path: &Path) -> Option<Stat> {
+    pub(crate) fn stat_target_below(&self, path: &Path) -> Option<Stat> {
         statat(&self.0, path, AtFlags::empty()).ok()
     }
 
@@ -235,8 +235,8 @@ impl Directory {
             return;
         }
         let kind = match kind {
-            FileType::Unknown => self.look(name).and_then(|found| kind_of(&found)),
-            kind => EntryKind::of(kind),
+            FileType::Unknown => self.stat_entry(name).and_then(|found| kind_of(&found)),
+            kind => EntryKind::from_file_type(kind),
         };
         if let Some(kind) = kind {
             each(name.to_os_string(), kind);
@@ -245,13 +245,13 @@ impl Directory {
 
     /// Returns the `stat` of a name, without following a link. Returns `None` if it does not exist
     /// or cannot be read.
-    pub(crate) fn look(&self, name: &OsStr) -> Option<Stat> {
+    pub(crate) fn stat_entry(&self, name: &OsStr) -> Option<Stat> {
         statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
     /// Like [`Self::look`], but returns an error if the state of the name cannot be determined, as
     /// in a directory that can be listed but not entered.
-    pub(crate) fn look_surely(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+    pub(crate) fn try_stat_entry(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT) => Ok(None),
@@ -260,7 +260,7 @@ impl Directory {
     }
 
     /// Returns the `stat` of a name, following links.
-    pub(crate) fn look_through(&self, name: &OsStr) -> Option<Stat> {
+    pub(crate) fn stat_target(&self, name: &OsStr) -> Option<Stat> {
         statat(&self.0, name, AtFlags::empty()).ok()
     }
 
@@ -276,7 +276,7 @@ fn directory(access: OFlags) -> OFlags {
 }
 
 pub(crate) fn kind_of(found: &Stat) -> Option<EntryKind> {
-    EntryKind::of(FileType::from_raw_mode(found.st_mode))
+    EntryKind::from_file_type(FileType::from_raw_mode(found.st_mode))
 }
 
 /// Returns the modification time. A file system without times reports the Unix epoch.
@@ -310,14 +310,14 @@ mod tests {
         symlink("file", root.join("real/alias")).unwrap();
         let pipe = root.join("real/pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
-        let real = Directory::at(&root.join("real")).unwrap();
+        let real = Directory::open_real(&root.join("real")).unwrap();
         assert!(real.open(OsStr::new("file")).unwrap().is_some());
         for name in ["alias", "pipe", "sub", "none"] {
             assert!(real.open(OsStr::new(name)).unwrap().is_none(), "{name}");
         }
         for path in ["link", "link/sub", "real/../real", "real/file"] {
-            assert!(Directory::at(&root.join(path)).is_err(), "{path}");
-            assert!(Directory::through(&root.join(path)).is_err(), "{path}");
+            assert!(Directory::open_real(&root.join(path)).is_err(), "{path}");
+            assert!(Directory::open_for_entries(&root.join(path)).is_err(), "{path}");
         }
         #[cfg(target_os = "linux")]
         {
@@ -342,13 +342,13 @@ mod tests {
             }
             assert!(!is_open("/") && !is_open("") && !is_open("tmp"));
         }
-        assert!(matches!(real.look_surely(OsStr::new("sub")), Ok(Some(_))));
-        assert!(matches!(real.look_surely(OsStr::new("none")), Ok(None)));
+        assert!(matches!(real.try_stat_entry(OsStr::new("sub")), Ok(Some(_))));
+        assert!(matches!(real.try_stat_entry(OsStr::new("none")), Ok(None)));
         // What cannot be looked at is not taken for missing.
         let refused = "x".repeat(300);
-        assert!(real.look_surely(OsStr::new(&refused)).is_err());
+        assert!(real.try_stat_entry(OsStr::new(&refused)).is_err());
         assert!(real.enter(OsStr::new("sub")).is_ok());
         assert!(real.enter(OsStr::new("alias")).is_err());
-        assert!(Directory::at(Path::new("/")).is_ok());
+        assert!(Directory::open_real(Path::new("/")).is_ok());
     }
 }

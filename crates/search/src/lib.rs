@@ -50,6 +50,6 @@ pub use grep::{
 };
 pub use handle::EntryKind;
 pub use settings::{IndexFile, IndexSettings, IndexStatus};
-pub use skip::{Skip, SkipReason, Skipped};
-pub use stop::{Completion, SearchStop, StopCondition};
+pub use skip::{Skip, SkipReason, SkipSummary};
+pub use stop::{SearchCompletion, SearchStop, StopCondition};
 pub use walk::{DirectoryList, ListedEntry, list_directory};

@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path, authorized: Option<&Path>) -> Result<SearchRoot,
     }
     let kind = fs::symlink_metadata(&real).map_err(failed)?.file_type();
     let opened = if kind.is_dir() {
-        OpenedRoot::Directory(Directory::at(&real).map_err(failed)?)
+        OpenedRoot::Directory(Directory::open_real(&real).map_err(failed)?)
     } else {
         let not_searchable = || SearchError::NotSearchable { path: owned() };
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
@@ -67,7 +67,7 @@ pub(crate) fn open(path: &Path, authorized: Option<&Path>) -> Result<SearchRoot,
         if !kind.is_file() {
             return Err(not_searchable());
         }
-        let above = Directory::through(above).map_err(failed)?;
+        let above = Directory::open_for_entries(above).map_err(failed)?;
         let file = above.open(name).map_err(failed)?;
         OpenedRoot::File(file.ok_or_else(not_searchable)?)
     };

@@ -16,7 +16,7 @@ pub struct IndexSettings {
     /// memory, at most 256 MB.
     pub memory: Option<usize>,
     /// The time without a search after which cached contents are freed.
-    pub contents_kept: Duration,
+    pub contents_lifetime: Duration,
     /// Compares each answer with that of a plain walk, and panics if they differ.
     pub verify: bool,
     /// Trees with fewer files than this are not indexed: searching them is as fast.
@@ -28,7 +28,7 @@ pub struct IndexSettings {
     /// The number of candidates up to which each file is checked with `stat` before its cached text
     /// is used, even if it is watched: another program may write to it through a memory map. With
     /// more candidates, the checks would take longer than the search.
-    pub looked_at: usize,
+    pub checked_candidates: usize,
     /// Builds everything within the calls instead of in the background: slow, for tests.
     pub at_once: bool,
 }
@@ -39,11 +39,11 @@ impl Default for IndexSettings {
             enabled: true,
             cache_folder: None,
             memory: None,
-            contents_kept: Duration::from_secs(300),
+            contents_lifetime: Duration::from_secs(300),
             verify: false,
             few_files: 300,
             watched_files: None,
-            looked_at: 512,
+            checked_candidates: 512,
             at_once: false,
         }
     }

@@ -59,7 +59,7 @@ impl fmt::Display for SkipReason {
 
 /// The skipped files of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkipSummary {
     /// The number of binary files.
     pub binary: usize,
     /// The number of unreadable files and directories.
@@ -73,7 +73,7 @@ pub struct Skipped {
     pub samples: Vec<Skip>,
 }
 
-impl Skipped {
+impl SkipSummary {
     /// Returns the number of all skipped files, which may be more than the length of `samples`.
     pub fn total(&self) -> usize {
         self.binary + self.unreadable + self.too_large + self.ignore_files
@@ -103,14 +103,14 @@ impl SkipLog {
 
     /// Builds the report's list. Paths after `last` are left out, so that a search that ended at
     /// its limit reports the same on every run.
-    pub(crate) fn into_skipped(self, last: Option<&Path>) -> Skipped {
+    pub(crate) fn into_skipped(self, last: Option<&Path>) -> SkipSummary {
         let mut skips = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last {
             skips.retain(|skip| skip.path.as_deref().is_none_or(|path| path <= last));
         }
         let count =
             |is: fn(&SkipReason) -> bool| skips.iter().filter(|skip| is(&skip.reason)).count();
-        let mut skipped = Skipped {
+        let mut skipped = SkipSummary {
             binary: count(|reason| matches!(reason, SkipReason::Binary { .. })),
             unreadable: count(|reason| matches!(reason, SkipReason::Unreadable { .. })),
             too_large: count(|reason| matches!(reason, SkipReason::TooLarge { .. })),

@@ -57,7 +57,7 @@ impl fmt::Debug for StopCondition {
 
 /// Reports whether everything that the query covers was searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Completion {
+pub enum SearchCompletion {
     /// Everything was searched.
     Complete,
     /// The search ended early, for this reason.
@@ -113,10 +113,10 @@ impl StopFlag {
 
     /// Returns the completion of the search. Only a stop that a thread acted on matters: if the
     /// deadline passes after the last file was read, the search is complete.
-    pub(crate) fn completion(&self) -> Completion {
+    pub(crate) fn completion(&self) -> SearchCompletion {
         self.met
             .get()
-            .map_or(Completion::Complete, |reason| Completion::Stopped(*reason))
+            .map_or(SearchCompletion::Complete, |reason| SearchCompletion::Stopped(*reason))
     }
 }
 
@@ -133,14 +133,14 @@ mod tests {
         let watch =
             StopFlag::new(&StopCondition::never().or_if(move || seen.load(Ordering::Relaxed)));
         assert!(!watch.must_stop());
-        assert_eq!(watch.completion(), Completion::Complete);
+        assert_eq!(watch.completion(), SearchCompletion::Complete);
         flag.store(true, Ordering::Relaxed);
         assert!(watch.must_stop());
         flag.store(false, Ordering::Relaxed);
         assert!(watch.clone().must_stop(), "a clone shares what was met");
         assert_eq!(
             watch.completion(),
-            Completion::Stopped(SearchStop::Cancelled)
+            SearchCompletion::Stopped(SearchStop::Cancelled)
         );
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn a_passed_deadline_is_a_timeout() {
         let watch = StopFlag::new(&StopCondition::after(Duration::ZERO));
         assert!(watch.must_stop());
-        assert_eq!(watch.completion(), Completion::Stopped(SearchStop::Timeout));
+        assert_eq!(watch.completion(), SearchCompletion::Stopped(SearchStop::Timeout));
     }
 
     #[test]

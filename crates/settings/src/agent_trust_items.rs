@@ -22,7 +22,7 @@ const MOST_FILES: usize = 1_000;
 const STARTING: [&str; 2] = ["mcpServers", "hooks"];
 
 /// Returns the front matter of these files, by their path relative to the project.
-pub(super) fn agent_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
+pub(super) fn agent_trust_items(places: &SettingsPlaces) -> BTreeMap<String, Value> {
     let top = files::repository_root(&places.cwd);
     let top = top.as_deref().unwrap_or(&places.cwd);
     let mut things = BTreeMap::new();
@@ -95,7 +95,7 @@ mod tests {
             user: nowhere.clone(),
             managed: nowhere,
         };
-        let things = agent_things(&places);
+        let things = agent_trust_items(&places);
         let names: Vec<&String> = things.keys().collect();
         assert_eq!(
             names,
@@ -109,6 +109,6 @@ mod tests {
             user: dir.path().join(".claude"),
             ..places
         };
-        assert!(agent_things(&own).is_empty());
+        assert!(agent_trust_items(&own).is_empty());
     }
 }

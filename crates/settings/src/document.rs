@@ -29,12 +29,12 @@ pub struct SettingsProblem {
     /// The file with the line, or the flag.
     pub place: String,
     /// The problem and its consequence.
-    pub what: String,
+    pub text: String,
 }
 
 impl std::fmt::Display for SettingsProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.place, self.what)
+        write!(f, "{}: {}", self.place, self.text)
     }
 }
 
@@ -44,14 +44,14 @@ pub struct SettingsParseError {
     /// The line, from 1, if known.
     pub line: Option<usize>,
     /// The description of the error.
-    pub what: String,
+    pub text: String,
 }
 
 impl std::fmt::Display for SettingsParseError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.what),
-            None => f.write_str(&self.what),
+            Some(line) => write!(f, "line {line}: {}", self.text),
+            None => f.write_str(&self.text),
         }
     }
 }
@@ -71,17 +71,17 @@ impl SettingsDocument {
     pub fn parse(text: &str) -> Result<Self, SettingsParseError> {
         let text = text.strip_prefix(BOM).unwrap_or(text);
         if text.trim().is_empty() {
-            return Ok(Self::of(Value::Object(Map::new())));
+            return Ok(Self::from_value(Value::Object(Map::new())));
         }
         let parsed = parse_to_ast(text, &CollectOptions::default(), &options());
         let parsed = parsed.map_err(|error| SettingsParseError {
             line: Some(error.line_display()),
-            what: format!("{}, in column {}", error.kind(), error.column_display()),
+            text: format!("{}, in column {}", error.kind(), error.column_display()),
         })?;
         let Some(root @ ast::Value::Object(_)) = parsed.value else {
             return Err(SettingsParseError {
                 line: None,
-                what: "a settings file is one JSON object".to_owned(),
+                text: "a settings file is one JSON object".to_owned(),
             });
         };
         let mut reader = DocumentReader {
@@ -96,7 +96,7 @@ impl SettingsDocument {
     }
 
     /// Creates a document from a value without a file.
-    pub fn of(value: Value) -> Self {
+    pub fn from_value(value: Value) -> Self {
         Self {
             value,
             ..Self::default()

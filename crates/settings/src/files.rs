@@ -36,7 +36,7 @@ pub struct SettingsPlaces {
 
 impl SettingsPlaces {
     /// Detects the folders from the environment.
-    pub fn of_process(cwd: &Path) -> Self {
+    pub fn detect(cwd: &Path) -> Self {
         // A relative `HOME` would be a folder in the workspace.
         let home = std::env::var_os("HOME")
             .map(PathBuf::from)
@@ -98,7 +98,7 @@ pub(super) fn load(places: &SettingsPlaces, flags: &SettingsFlags) -> FoundSetti
     for path in managed(places).iter().rev() {
         read.extend(read_layer(SettingsScope::Managed, path, &places.managed));
     }
-    read.extend(flags.settings.as_ref().map(|given| of_flag(places, given)));
+    read.extend(flags.settings.as_ref().map(|given| read_flag(places, given)));
     let counts = |scope: SettingsScope| {
         let sources = flags.sources.as_ref();
         sources.is_none_or(|sources| sources.contains(&scope))
@@ -146,10 +146,10 @@ pub(super) fn load(places: &SettingsPlaces, flags: &SettingsFlags) -> FoundSetti
 }
 
 /// Reads the argument of `--settings`: a file, or JSON text.
-pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, SettingsProblem> {
+pub fn read_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, SettingsProblem> {
     let problem = |what: String| SettingsProblem {
         place: GIVEN.to_owned(),
-        what,
+        text: what,
     };
     if given.trim_start().starts_with('{') {
         return Ok(SettingsFile {
@@ -183,7 +183,7 @@ fn read_local(
     // effect.
     let ours = text.as_ref().ok().map(|text| {
         let record = record.get_or_insert_with(|| OwnWritesFile::read(places));
-        let ours = record.of(directory);
+        let ours = record.for_directory(directory);
         let linked = own_writes::is_linked(directory);
         let is_ours = ours.is_all_of(text) && !linked && !git_index::tracks(&path);
         let agreed = if linked {
@@ -219,7 +219,7 @@ fn layer_of(
 ) -> Result<SettingsFile, SettingsProblem> {
     let document = match text {
         Ok(text) => SettingsDocument::parse(&text),
-        Err(what) => Err(SettingsParseError { line: None, what }),
+        Err(what) => Err(SettingsParseError { line: None, text: what }),
     };
     match document {
         Ok(document) => Ok(SettingsFile {
@@ -230,9 +230,9 @@ fn layer_of(
             from_workspace: false,
             agreed: BTreeSet::new(),
         }),
-        Err(SettingsParseError { line, what }) => Err(SettingsProblem {
+        Err(SettingsParseError { line, text: what }) => Err(SettingsProblem {
             place: place(path, line),
-            what: format!("{what}; the file is left out"),
+            text: format!("{what}; the file is left out"),
         }),
     }
 }
@@ -259,7 +259,7 @@ impl SettingsFile {
                 Some(file) => place(file, line),
                 None => GIVEN.to_owned(),
             },
-            what: what.to_owned(),
+            text: what.to_owned(),
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) fn tracks(file: &Path) -> bool {
         return true;
     };
     match fs::read(repository.git_dir.join("index")) {
-        Ok(bytes) => holds(&bytes, &path.to_string_lossy()),
+        Ok(bytes) => contains_path(&bytes, &path.to_string_lossy()),
         // Without an index, git tracks no files.
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(_) => true,
@@ -42,7 +42,7 @@ pub(super) fn tracks(file: &Path) -> bool {
 }
 
 /// Returns whether an index contains this path.
-fn holds(index: &[u8], path: &str) -> bool {
+fn contains_path(index: &[u8], path: &str) -> bool {
     let mut held = false;
     let read = each(index, |_, name| {
         let directory = name.ends_with(b"/") && path.as_bytes().starts_with(name);
@@ -297,7 +297,7 @@ mod tests {
             index.push(version);
             index.extend([0, 0, 0, 2]);
             index.extend(bytes);
-            holds(&index, "a");
+            contains_path(&index, "a");
             repositories(&index);
         }
     }

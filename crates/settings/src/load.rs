@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     SettingsFile, SettingsFlags, SettingsPlaces, SettingsProblem, TrustState,
-    agent_trust_items::agent_things,
+    agent_trust_items::agent_trust_items,
     env,
     files::{self, LOCAL, local_root},
     real_path, sandbox,
@@ -289,8 +289,8 @@ impl Settings {
                 things.insert(format!("{name} lsp"), servers);
             }
         }
-        things.extend(server_things(&self.places));
-        things.extend(agent_things(&self.places));
+        things.extend(server_trust_items(&self.places));
+        things.extend(agent_trust_items(&self.places));
         things
     }
 
@@ -480,7 +480,7 @@ fn language_servers(lsp: &Value) -> Option<Value> {
 
 /// Returns the MCP servers of a project, each separately, so that a change is reported with the
 /// name of the server.
-fn server_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
+fn server_trust_items(places: &SettingsPlaces) -> BTreeMap<String, Value> {
     let own = places.cwd.join(".mcp.json");
     let root = files::repository_root(&places.cwd).map(|root| root.join(".mcp.json"));
     let file = [Some(own), root]

@@ -77,7 +77,7 @@ impl OwnWritesFile {
 
     /// Returns what haft wrote into the local settings of this directory. A link to another
     /// directory's file is not followed, so the rules of that file do not apply here.
-    pub(super) fn of(&self, directory: &Path) -> OwnWrites {
+    pub(super) fn for_directory(&self, directory: &Path) -> OwnWrites {
         let known = self.files.get(&key(directory));
         known.cloned().unwrap_or_default()
     }
@@ -106,7 +106,7 @@ pub(super) fn change_local(
     let old = document::read(&file)?.unwrap_or_default();
     let new = change(&old)?;
     let before = OwnWritesFile::read(places);
-    let known = before.of(directory);
+    let known = before.for_directory(directory);
     let ours = is_blank(&old) || known.is_all_of(&old);
     let standing = allow_rules(&new);
     let mut rules = known.into_rules();

@@ -9,9 +9,9 @@ pub struct SettingKey {
     /// Its name, with dots between the parts.
     pub name: &'static str,
     /// Its type.
-    pub takes: SettingType,
+    pub value_type: SettingType,
     /// The files where it has an effect.
-    pub counts_in: AllowedScopes,
+    pub allowed_scopes: AllowedScopes,
     /// Whether it is a preference. Other settings may change permissions, run code or hold secrets.
     pub is_light: bool,
     /// Its meaning for users; `None` if it is accepted for other programs but has no effect here.
@@ -82,8 +82,8 @@ const fn key(
 ) -> SettingKey {
     SettingKey {
         name,
-        takes,
-        counts_in,
+        value_type: takes,
+        allowed_scopes: counts_in,
         is_light,
         meaning,
     }
@@ -490,7 +490,7 @@ pub fn markdown() -> String {
         );
         for key in keys {
             let meaning = key.meaning.unwrap_or("no effect here");
-            let (takes, whose) = (key.takes.name(), key.counts_in.name());
+            let (takes, whose) = (key.value_type.name(), key.allowed_scopes.name());
             let _ = writeln!(text, "| `{}` | {takes} | {whose} | {meaning} |", key.name);
         }
         text.push('\n');

@@ -24,7 +24,7 @@ use crate::{SettingsScope, suggestions};
 
 /// Returns the settings that the tool may access: all except those only for administrators.
 fn known() -> impl Iterator<Item = &'static SettingKey> {
-    reference::keys().filter(|key| key.counts_in != AllowedScopes::Managed)
+    reference::keys().filter(|key| key.allowed_scopes != AllowedScopes::Managed)
 }
 
 /// Returns the setting with this name, if it is a preference that needs no permission.
@@ -37,7 +37,7 @@ fn first_part(setting: &str) -> &str {
 }
 
 /// Returns whether the value has the right type for the setting.
-fn fits(takes: SettingType, value: &Value) -> bool {
+fn accepts_value(takes: SettingType, value: &Value) -> bool {
     let texts = value.as_array();
     let is_list = texts.is_some_and(|texts| texts.iter().all(Value::is_string));
     match takes {
@@ -78,7 +78,7 @@ impl SettingsAccess for SettingsFiles {
                 "the setting {setting} decides what is permitted or what runs, or may hold secrets"
             ));
         }
-        let near = suggestions::names(setting, known().map(|key| key.name), 3);
+        let near = suggestions::similar_names(setting, known().map(|key| key.name), 3);
         SettingRisk::Unknown(match near.is_empty() {
             true => format!("haft has no setting {setting}."),
             false => format!(
@@ -115,9 +115,9 @@ impl SettingsFiles {
         value: &Value,
     ) -> Result<SettingChange, String> {
         if let Some(key) = light(setting)
-            && !fits(key.takes, value)
+            && !accepts_value(key.value_type, value)
         {
-            return Err(format!("{} is expected, not {value}", key.takes.name()));
+            return Err(format!("{} is expected, not {value}", key.value_type.name()));
         }
         let before = self.read(setting)?;
         match scope {
@@ -125,7 +125,7 @@ impl SettingsFiles {
                 let directory = local_root(&self.places);
                 own_writes::change_local(&self.places, &directory, &[], |old| {
                     let new = self.changed(scope, &file, old, setting, value)?;
-                    self.would_count(&new)?;
+                    self.check_effect(&new)?;
                     Ok(new)
                 })?;
             }
@@ -156,16 +156,16 @@ impl SettingsFiles {
         let problems = self.problems(scope, file, &new)?;
         let problem = problems
             .into_iter()
-            .find(|problem| !known.iter().any(|known| known.what == problem.what));
+            .find(|problem| !known.iter().any(|known| known.text == problem.text));
         match problem {
-            Some(problem) => Err(problem.what),
+            Some(problem) => Err(problem.text),
             None => Ok(new),
         }
     }
 
     fn file(&self, setting: &str) -> (SettingsScope, PathBuf) {
         let is_users =
-            |key: &SettingKey| key.name == setting && key.counts_in == AllowedScopes::Users;
+            |key: &SettingKey| key.name == setting && key.allowed_scopes == AllowedScopes::Users;
         if known().any(is_users) {
             return self.user_file();
         }
@@ -180,7 +180,7 @@ impl SettingsFiles {
     /// Checks that the next session would apply what a new text of the local file adds; the error
     /// is the reason why not. Writing it must not put anything into effect that the file contained
     /// before.
-    fn would_count(&self, new: &str) -> Result<(), String> {
+    fn check_effect(&self, new: &str) -> Result<(), String> {
         let mut settings = Settings::load(self.places.clone(), &self.flags, TrustState::default());
         let things = settings.executable_items();
         settings.trust = TrustState::evaluate(&self.places, &self.flags, &things);

@@ -60,7 +60,7 @@ pub struct RuleSource {
 
 impl RuleSource {
     /// Creates a source without a file.
-    pub fn of(scope: SettingsScope) -> Self {
+    pub fn from_scope(scope: SettingsScope) -> Self {
         Self {
             scope,
             file: None,

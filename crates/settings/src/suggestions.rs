@@ -4,7 +4,7 @@
 const ALIKE: f64 = 0.7;
 
 /// Returns up to `max` names similar to `unknown`, the most similar first.
-pub fn names<'a>(
+pub fn similar_names<'a>(
     unknown: &str,
     names: impl IntoIterator<Item = &'a str>,
     max: usize,
@@ -12,7 +12,7 @@ pub fn names<'a>(
     let unknown = unknown.to_lowercase();
     let mut similar: Vec<(f64, &str)> = names
         .into_iter()
-        .map(|name| (likeness(&unknown, &name.to_lowercase()), name))
+        .map(|name| (similarity(&unknown, &name.to_lowercase()), name))
         .filter(|(similarity, _)| *similarity >= ALIKE)
         .collect();
     similar.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
@@ -22,7 +22,7 @@ pub fn names<'a>(
 
 /// Returns the similarity: detects typing errors, and names that contain each other (`ReadFile` for
 /// `Read`).
-fn likeness(unknown: &str, name: &str) -> f64 {
+fn similarity(unknown: &str, name: &str) -> f64 {
     let contains =
         unknown.len() >= 3 && name.len() >= 3 && (unknown.contains(name) || name.contains(unknown));
     strsim::jaro_winkler(unknown, name).max(if contains { 0.9 } else { 0.0 })
@@ -50,7 +50,7 @@ mod tests {
             ("Teleport", vec![]),
         ];
         for (wanted, expected) in cases {
-            let found = names(wanted, all, 1);
+            let found = similar_names(wanted, all, 1);
             assert_eq!(found, expected, "{wanted}");
         }
     }

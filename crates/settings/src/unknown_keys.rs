@@ -48,7 +48,7 @@ pub(super) fn unknown(layer: &SettingsFile) -> Option<SettingsProblem> {
     let named: Vec<String> = unknown
         .iter()
         .map(
-            |key| match suggestions::names(key, known.iter().copied(), 1).first() {
+            |key| match suggestions::similar_names(key, known.iter().copied(), 1).first() {
                 Some(near) => format!("{key} (did you mean {near}?)"),
                 None => (*key).to_owned(),
             },

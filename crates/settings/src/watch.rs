@@ -31,13 +31,13 @@ pub const POLICY: &str = "policy_settings";
 type NamedFile = (&'static str, PathBuf);
 
 /// The stamp of a file: inode, times of the last content and status change, and length.
-type Stamp = (u64, [i64; 4], u64);
+type SettingsStamp = (u64, [i64; 4], u64);
 
 /// A file that existed at the last check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SeenFile {
     named: NamedFile,
-    stamp: Stamp,
+    stamp: SettingsStamp,
 }
 
 /// A clone starts with the same state and then checks independently. Each copy of the session context
@@ -140,7 +140,7 @@ impl SettingsWatch {
     }
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
+fn stamp(file: &Path) -> Option<SettingsStamp> {
     let metadata = fs::metadata(file).ok()?;
     let times = [
         metadata.mtime(),

@@ -53,7 +53,7 @@ pub struct LinePart {
     /// because `cd` may fail. `None` means unknown.
     pub cwd: Option<Vec<PathBuf>>,
     /// A `cd` to another directory precedes the command.
-    pub moved: bool,
+    pub after_cd: bool,
     /// The index of the part that starts the command, such as its wrapper.
     pub outer: Option<usize>,
     /// The command's effects and its verdict.
@@ -72,18 +72,18 @@ pub struct SetVariable {
 
 impl LinePart {
     /// Returns the command name as written, if it is certain.
-    pub fn called(&self) -> Option<&str> {
+    pub fn command_name(&self) -> Option<&str> {
         self.argv.first().and_then(Arg::text)
     }
 
     /// Returns the command name without its directory.
     pub fn base_name(&self) -> Option<&str> {
-        self.called()
+        self.command_name()
             .map(|name| name.rsplit('/').next().unwrap_or(name))
     }
 
     /// Returns the reason why the command runs code that is not visible in the line, if it does.
-    pub fn opaque(&self) -> Option<&str> {
+    pub fn opaque_reason(&self) -> Option<&str> {
         self.finding.effects.iter().find_map(|effect| match effect {
             Effect::Opaque(why) => Some(&**why),
             _ => None,

@@ -3,10 +3,10 @@
 //! Bash also evaluates the *text* of every variable in such an expression. That text may contain a
 //! command substitution.
 
-use crate::ast::{Arithmetic, ParameterOperation, PartKind, WordPart};
+use crate::ast::{ArithmeticExpression, ParameterOperation, PartKind, WordPart};
 
 /// Returns whether the expression consists of integers and operators only.
-pub(crate) fn is_plain(expression: &Arithmetic) -> bool {
+pub(crate) fn is_plain(expression: &ArithmeticExpression) -> bool {
     let mut text = expression.text.clone();
     // Cut out the safe expansions, last one first, so that the remaining offsets stay valid.
     for part in expression.parts.iter().rev() {

@@ -14,23 +14,23 @@ pub struct Span {
 
 /// Pipelines, one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Script {
+pub struct ShellScript {
     /// The pipelines, in the order of the line.
-    pub items: Vec<Item>,
+    pub items: Vec<ScriptItem>,
 }
 
 /// One pipeline and the separator after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ScriptItem {
     /// The pipeline.
     pub pipeline: Pipeline,
     /// The separator before the next pipeline.
-    pub then: Separator,
+    pub then: ListSeparator,
 }
 
 /// The operator between two pipelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Separator {
+pub enum ListSeparator {
     /// `&&`
     And,
     /// `||`
@@ -51,12 +51,12 @@ pub struct Pipeline {
     /// The pipeline begins with the keyword `time` (with or without `-p`).
     pub timed: bool,
     /// The commands. Only a bare `!` or `time` has no command.
-    pub commands: Vec<Command>,
+    pub commands: Vec<CommandNode>,
 }
 
 /// A simple or compound command with its redirections.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandNode {
     /// The command's place, including its redirections.
     pub span: Span,
     /// The kind of the command.
@@ -76,22 +76,22 @@ pub enum CommandKind {
         words: Vec<ShellWord>,
     },
     /// `{ …; }`
-    Group(Script),
+    Group(ShellScript),
     /// `( … )`
-    Subshell(Script),
+    Subshell(ShellScript),
     /// `if … then … elif … else … fi`
     If {
         /// Each condition with its body.
-        branches: Vec<(Script, Script)>,
+        branches: Vec<(ShellScript, ShellScript)>,
         /// The `else` body.
-        otherwise: Option<Script>,
+        otherwise: Option<ShellScript>,
     },
     /// `while … do … done`, `until … do … done`
     While {
         /// The condition.
-        test: Script,
+        test: ShellScript,
         /// The body.
-        body: Script,
+        body: ShellScript,
     },
     /// `for name in …; do … done`, and `select` likewise.
     For {
@@ -100,49 +100,49 @@ pub enum CommandKind {
         /// The values to loop over. `None` means the positional parameters.
         words: Option<Vec<ShellWord>>,
         /// The body.
-        body: Script,
+        body: ShellScript,
         /// The loop is a `select`, which reads from standard input.
         select: bool,
     },
     /// `for ((a; b; c)); do … done`
     ArithmeticFor {
         /// The three expressions.
-        parts: Vec<Arithmetic>,
+        parts: Vec<ArithmeticExpression>,
         /// The body.
-        body: Script,
+        body: ShellScript,
     },
     /// `case word in pattern) … ;; esac`
     Case {
         /// The value that is compared.
         word: ShellWord,
         /// The arms.
-        arms: Vec<Arm>,
+        arms: Vec<CaseArm>,
     },
     /// `name() …`, `function name …`
     Function {
         /// The function's name.
         name: String,
         /// The function's body.
-        body: Box<Command>,
+        body: Box<CommandNode>,
     },
     /// `[[ … ]]`
     Test(Vec<TestItem>),
     /// `(( … ))`
-    Arithmetic(Arithmetic),
+    Arithmetic(ArithmeticExpression),
     /// `coproc [name] …`
     Coprocess {
         /// The command that runs concurrently with the shell.
-        body: Box<Command>,
+        body: Box<CommandNode>,
     },
 }
 
 /// One arm of a `case`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arm {
+pub struct CaseArm {
     /// The patterns. The arm runs if any of them matches.
     pub patterns: Vec<ShellWord>,
     /// The commands that run if a pattern matches.
-    pub body: Script,
+    pub body: ShellScript,
 }
 
 /// A piece of `[[ … ]]`: each operator and each parenthesis is an item, everything else is an
@@ -263,20 +263,20 @@ pub enum PartKind {
     /// as written, with the `~`.
     Tilde(String),
     /// `$name`, `${…}`, `$1`, `$@`.
-    Parameter(Parameter),
+    Parameter(ParameterExpansion),
     /// `$( … )`, backticks, `${ …; }`.
-    Command(Script),
+    Command(ShellScript),
     /// `<( … )`, `>( … )`.
-    Process(Script),
+    Process(ShellScript),
     /// `$(( … ))`, `$[ … ]`.
-    Arithmetic(Arithmetic),
+    Arithmetic(ArithmeticExpression),
     /// `( … )` after `name=` in the arguments of `declare` and similar builtins: the elements.
     Array(Vec<ShellWord>),
 }
 
 /// A parameter expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameter {
+pub struct ParameterExpansion {
     /// The variable, or the special character.
     pub name: String,
     /// The operation on the parameter.
@@ -296,10 +296,10 @@ pub enum ParameterOperation {
     /// `${x=w}`, `${x:=w}`: assigns the word to the variable.
     Assign(ShellWord),
     /// `${x:a:b}`: offset and length, which bash evaluates as arithmetic.
-    Slice(Vec<Arithmetic>),
+    Slice(Vec<ArithmeticExpression>),
     /// `${x[…]}` with the operation that follows it. Bash evaluates the subscript unless it is `@`
     /// or `*`.
-    Subscript(Arithmetic, Box<ParameterOperation>),
+    Subscript(ArithmeticExpression, Box<ParameterOperation>),
     /// `${!x}`, `${!x*}`, `${x@P}` and every other form that evaluates text. Also the `$` of
     /// `$"…"`: it is represented as an expansion of `TEXTDOMAIN` before the quoted text that may be
     /// translated.
@@ -311,7 +311,7 @@ pub enum ParameterOperation {
 /// Bash evaluates the text of every variable in it. Therefore only an expression that consists of
 /// integers and operators is known to be safe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arithmetic {
+pub struct ArithmeticExpression {
     /// The place of the whole expression.
     pub span: Span,
     /// The expression as written, with continued lines joined.

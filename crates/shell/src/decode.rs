@@ -23,7 +23,7 @@ pub(crate) struct KnownVariables<'a> {
 pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
     let mut texts = vec![String::new()];
     let mut braced = false;
-    let mut certainty = Certainty::Certain;
+    let mut certainty = ArgCertainty::Certain;
     for part in &word.parts {
         let piece = piece(part, known);
         // The text before the first unknown part is the prefix; the text after it is unknown.
@@ -37,7 +37,7 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
                 if certainty.keeps_text() {
                     texts.iter_mut().for_each(|whole| whole.push_str(&text));
                 }
-                certainty = certainty.and(Certainty::Glob);
+                certainty = certainty.and(ArgCertainty::Glob);
             }
             DecodedPiece::Several(options) if options.len() * texts.len() <= MOST_BRACED => {
                 braced = true;
@@ -48,22 +48,22 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
                     texts = joined.collect();
                 }
             }
-            DecodedPiece::Several(_) => certainty = certainty.and(Certainty::Many),
+            DecodedPiece::Several(_) => certainty = certainty.and(ArgCertainty::Many),
             DecodedPiece::Unknown { one } => {
-                let doubt = if one { Certainty::One } else { Certainty::Many };
+                let doubt = if one { ArgCertainty::One } else { ArgCertainty::Many };
                 certainty = certainty.and(doubt);
             }
         }
     }
     let values = texts.into_iter().map(|text| match certainty {
-        Certainty::Certain if braced => ArgValue::Braced(text),
-        Certainty::Certain => ArgValue::Literal(text),
-        Certainty::Glob => ArgValue::Glob(text),
-        Certainty::One => ArgValue::Unknown {
+        ArgCertainty::Certain if braced => ArgValue::Braced(text),
+        ArgCertainty::Certain => ArgValue::Literal(text),
+        ArgCertainty::Glob => ArgValue::Glob(text),
+        ArgCertainty::One => ArgValue::Unknown {
             prefix: text,
             one: true,
         },
-        Certainty::Many => ArgValue::Unknown {
+        ArgCertainty::Many => ArgValue::Unknown {
             prefix: text,
             one: false,
         },
@@ -85,14 +85,14 @@ pub(crate) fn text(word: &ShellWord, known: KnownVariables<'_>) -> Option<String
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Certainty {
+enum ArgCertainty {
     Certain,
     Glob,
     One,
     Many,
 }
 
-impl Certainty {
+impl ArgCertainty {
     fn and(self, other: Self) -> Self {
         self.max(other)
     }

@@ -83,7 +83,7 @@ pub struct FileRead {
     /// The command reads the content, not only names and dates.
     pub content: bool,
     /// The command also reads everything below the path.
-    pub walks: bool,
+    pub is_recursive: bool,
 }
 
 /// A write of a file or directory.
@@ -92,7 +92,7 @@ pub struct FileWrite {
     /// The path as the command receives it, relative to the command's directory.
     pub path: Arg,
     /// The kind of write.
-    pub how: WriteKind,
+    pub kind: WriteKind,
 }
 
 /// The kinds of write, by the part of the line that causes them.
@@ -151,9 +151,9 @@ pub struct CommandFinding {
     /// The programs that the command starts.
     pub starts: Vec<StartedProgram>,
     /// The rules that may allow the command.
-    pub cover: RuleCoverage,
+    pub coverage: RuleCoverage,
     /// The command is a launcher: a rule that covers it also covers the programs it starts.
-    pub launches: bool,
+    pub is_launcher: bool,
 }
 
 impl CommandFinding {
@@ -179,22 +179,22 @@ impl CommandFinding {
             span: None,
             effects: Vec::new(),
             starts: Vec::new(),
-            cover: RuleCoverage::Prefix,
-            launches: false,
+            coverage: RuleCoverage::Prefix,
+            is_launcher: false,
         }
     }
 
     /// Sets the place in the line that determines the verdict.
     #[must_use]
-    pub fn at(mut self, span: Span) -> Self {
+    pub fn with_span(mut self, span: Span) -> Self {
         self.span = Some(span);
         self
     }
 
     /// Requires an exact rule to allow the command.
     #[must_use]
-    pub fn exact(mut self) -> Self {
-        self.cover = RuleCoverage::Exact;
+    pub fn requiring_exact_rule(mut self) -> Self {
+        self.coverage = RuleCoverage::Exact;
         self
     }
 

@@ -62,7 +62,7 @@ pub struct GitConfigRisk {
     /// The line number, from 1.
     pub line: usize,
     /// The key's effect, phrased to follow the key.
-    pub why: &'static str,
+    pub effect: &'static str,
 }
 
 /// Another file that a configuration includes.
@@ -156,7 +156,7 @@ pub fn executable_keys(text: &str) -> Vec<GitConfigRisk> {
             return vec![GitConfigRisk {
                 key: "a line of it".to_owned(),
                 line: fault.line,
-                why: "cannot be read",
+                effect: "cannot be read",
             }];
         }
     };
@@ -186,7 +186,7 @@ fn risk(setting: &GitSetting) -> Option<GitConfigRisk> {
     Some(GitConfigRisk {
         key: setting.name(),
         line: setting.line,
-        why,
+        effect: why,
     })
 }
 

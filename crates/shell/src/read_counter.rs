@@ -14,14 +14,14 @@ pub fn begin() {
 }
 
 /// Returns how often this line was analyzed since [`begin`].
-pub fn of(line: &str) -> u64 {
+pub fn read_count(line: &str) -> u64 {
     let counts = COUNTS.get_or_init(Mutex::default);
     let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
     counts.get(line).copied().unwrap_or_default()
 }
 
 /// Counts one analysis of a line.
-pub(crate) fn note(line: &str) {
+pub(crate) fn record_read(line: &str) {
     if let Some(counts) = COUNTS.get() {
         let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry(line.to_owned()).or_default() += 1;

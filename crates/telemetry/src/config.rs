@@ -163,7 +163,7 @@ impl VariableReader<'_> {
     }
 
     /// Returns the variable for one signal, or the variable for all signals.
-    fn of_signal(&self, signal: &str, what: &str) -> Option<(String, String)> {
+    fn signal_variable(&self, signal: &str, what: &str) -> Option<(String, String)> {
         let own = format!("OTEL_EXPORTER_OTLP_{signal}_{what}");
         let all = format!("OTEL_EXPORTER_OTLP_{what}");
         let own = self.text(&own).map(|value| (own, value));
@@ -179,7 +179,7 @@ impl VariableReader<'_> {
     ) -> Option<SignalTarget> {
         let variable = format!("OTEL_{signal}_EXPORTER");
         let named = self.text(&variable).map(|named| named.to_ascii_lowercase());
-        let endpoint = self.of_signal(signal, "ENDPOINT");
+        let endpoint = self.signal_variable(signal, "ENDPOINT");
         match named.as_deref() {
             // By the standard the default is `otlp`. Here a signal is sent only if an endpoint is
             // set.
@@ -210,7 +210,7 @@ impl VariableReader<'_> {
     }
 
     fn encoding(&mut self, signal: &str, path: &str) -> Option<WireEncoding> {
-        let Some((name, protocol)) = self.of_signal(signal, "PROTOCOL") else {
+        let Some((name, protocol)) = self.signal_variable(signal, "PROTOCOL") else {
             return Some(WireEncoding::Protobuf);
         };
         match protocol.as_str() {

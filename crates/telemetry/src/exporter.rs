@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     Attribute, LoggedEvent, MeasureUnit, SignalTarget, TelemetryConfig, TelemetrySpan,
-    WireEncoding, config::place, message::ProtoMessage, metrics::Metrics, otlp::OtlpResource,
+    WireEncoding, config::place, message::ProtoMessage, metrics::MetricStore, otlp::OtlpResource,
 };
 
 /// The maximum number of stored spans, and of stored events.
@@ -30,18 +30,18 @@ const BATCH: usize = 512;
 const LONGEST_ANSWER: usize = 1 << 16;
 
 /// Receives the first error message, once.
-type Report = dyn Fn(String) + Send + Sync;
+type ErrorReporter = dyn Fn(String) + Send + Sync;
 
 /// The telemetry of one session. Cloning it is cheap. Dropping the last clone stops it.
 #[derive(Clone)]
-pub struct Telemetry(Arc<Handle>);
+pub struct Telemetry(Arc<TelemetryHandle>);
 
-struct Handle {
+struct TelemetryHandle {
     shared: Arc<ExporterShared>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Drop for Handle {
+impl Drop for TelemetryHandle {
     fn drop(&mut self) {
         // The task sends the remaining data and ends.
         self.shared.closing.cancel();
@@ -52,29 +52,29 @@ struct ExporterShared {
     config: TelemetryConfig,
     sender: OtlpResource,
     http: Arc<dyn HttpTransport>,
-    since: SystemTime,
+    started_at: SystemTime,
     waiting: Mutex<PendingSignals>,
     /// Signals that a full batch is stored.
-    enough: Notify,
+    batch_ready: Notify,
     closing: CancellationToken,
-    report: Mutex<Option<Box<Report>>>,
+    report: Mutex<Option<Box<ErrorReporter>>>,
 }
 
 #[derive(Default)]
 struct PendingSignals {
     spans: VecDeque<TelemetrySpan>,
     events: VecDeque<LoggedEvent>,
-    metrics: Metrics,
+    metrics: MetricStore,
     /// The number of changes to the metrics, and the number at the time they were last sent.
     changes: u64,
-    taken: u64,
+    sent_changes: u64,
 }
 
 /// The outcome of sending a message.
-enum Delivery {
-    Taken,
+enum DeliveryOutcome {
+    Accepted,
     /// The message was not accepted, but may be accepted later.
-    Later(String),
+    Retry(String),
     /// The message will never be accepted.
     Refused(String),
 }
@@ -96,15 +96,15 @@ impl Telemetry {
             config,
             sender,
             http,
-            since: SystemTime::now(),
+            started_at: SystemTime::now(),
             waiting: Mutex::default(),
-            enough: Notify::new(),
+            batch_ready: Notify::new(),
             closing: CancellationToken::new(),
             report: Mutex::new(Some(Box::new(report))),
         });
         let task = tokio::spawn(send_until_closed(Arc::clone(&shared)));
         let task = Mutex::new(Some(task));
-        Self(Arc::new(Handle { shared, task }))
+        Self(Arc::new(TelemetryHandle { shared, task }))
     }
 
     fn waiting(&self) -> MutexGuard<'_, PendingSignals> {
@@ -119,14 +119,14 @@ impl Telemetry {
     /// Stores a finished span.
     pub fn span(&self, span: TelemetrySpan) {
         if self.config().traces.is_some() {
-            push(&mut self.waiting().spans, span, &self.0.shared.enough);
+            push(&mut self.waiting().spans, span, &self.0.shared.batch_ready);
         }
     }
 
     /// Stores an event.
     pub fn event(&self, event: LoggedEvent) {
         if self.config().logs.is_some() {
-            push(&mut self.waiting().events, event, &self.0.shared.enough);
+            push(&mut self.waiting().events, event, &self.0.shared.batch_ready);
         }
     }
 
@@ -211,7 +211,7 @@ async fn send_until_closed(shared: Arc<ExporterShared>) {
         let is_closing = tokio::select! {
             biased;
             () = shared.closing.cancelled() => true,
-            () = shared.enough.notified() => {
+            () = shared.batch_ready.notified() => {
                 is_full = true;
                 false
             }
@@ -260,12 +260,12 @@ impl ExporterShared {
         };
         loop {
             let spans = InFlightBatch::take(self, |waiting| &mut waiting.spans);
-            if spans.things.is_empty() {
+            if spans.items.is_empty() {
                 return;
             }
-            let message = self.sender.traces(&spans.things);
+            let message = self.sender.traces(&spans.items);
             let delivery = self.deliver(target, &message).await;
-            if !self.settle(target, delivery, spans) || !all {
+            if !self.handle_outcome(target, delivery, spans) || !all {
                 return;
             }
         }
@@ -277,12 +277,12 @@ impl ExporterShared {
         };
         loop {
             let events = InFlightBatch::take(self, |waiting| &mut waiting.events);
-            if events.things.is_empty() {
+            if events.items.is_empty() {
                 return;
             }
-            let message = self.sender.logs(&events.things);
+            let message = self.sender.logs(&events.items);
             let delivery = self.deliver(target, &message).await;
-            if !self.settle(target, delivery, events) || !all {
+            if !self.handle_outcome(target, delivery, events) || !all {
                 return;
             }
         }
@@ -294,47 +294,47 @@ impl ExporterShared {
         };
         let message = {
             let waiting = lock(&self.waiting);
-            if waiting.changes == waiting.taken {
+            if waiting.changes == waiting.sent_changes {
                 return;
             }
             let now = SystemTime::now();
-            let message = self.sender.metrics(&waiting.metrics, self.since, now);
+            let message = self.sender.metrics(&waiting.metrics, self.started_at, now);
             (message, waiting.changes)
         };
         let (message, changes) = message;
         // Metrics are cumulative: the next message repeats what was not accepted.
         match self.deliver(target, &message).await {
-            Delivery::Taken => lock(&self.waiting).taken = changes,
-            Delivery::Later(why) | Delivery::Refused(why) => self.fails(target, &why),
+            DeliveryOutcome::Accepted => lock(&self.waiting).sent_changes = changes,
+            DeliveryOutcome::Retry(why) | DeliveryOutcome::Refused(why) => self.report_failure(target, &why),
         }
     }
 
     /// Handles the outcome of a batch. Returns whether it was accepted. If it may be accepted
     /// later, its data is stored again.
-    fn settle<T>(
+    fn handle_outcome<T>(
         &self,
         target: &SignalTarget,
-        delivery: Delivery,
+        delivery: DeliveryOutcome,
         mut held: InFlightBatch<'_, T>,
     ) -> bool {
         match delivery {
-            Delivery::Taken => {
-                held.things.clear();
+            DeliveryOutcome::Accepted => {
+                held.items.clear();
                 true
             }
-            Delivery::Refused(why) => {
-                held.things.clear();
-                self.fails(target, &why);
+            DeliveryOutcome::Refused(why) => {
+                held.items.clear();
+                self.report_failure(target, &why);
                 false
             }
-            Delivery::Later(why) => {
-                self.fails(target, &why);
+            DeliveryOutcome::Retry(why) => {
+                self.report_failure(target, &why);
                 false
             }
         }
     }
 
-    async fn deliver(&self, target: &SignalTarget, message: &ProtoMessage) -> Delivery {
+    async fn deliver(&self, target: &SignalTarget, message: &ProtoMessage) -> DeliveryOutcome {
         let (kind, body) = match target.encoding {
             WireEncoding::Protobuf => ("application/x-protobuf", message.to_protobuf()),
             WireEncoding::Json => (
@@ -360,22 +360,22 @@ impl ExporterShared {
         match sent.await {
             Err(_) => {
                 let waited = target.timeout.as_millis();
-                Delivery::Later(format!("no response within {waited} ms"))
+                DeliveryOutcome::Retry(format!("no response within {waited} ms"))
             }
-            Ok(Err(failure)) => Delivery::Later(failure.message),
-            Ok(Ok(200..=299)) => Delivery::Taken,
+            Ok(Err(failure)) => DeliveryOutcome::Retry(failure.message),
+            Ok(Ok(200..=299)) => DeliveryOutcome::Accepted,
             Ok(Ok(status @ (408 | 429 | 502 | 503 | 504))) => {
-                Delivery::Later(format!("it answers {status}"))
+                DeliveryOutcome::Retry(format!("it answers {status}"))
             }
             Ok(Ok(status @ 300..=399)) => {
                 let why = format!("it answers {status}, and redirects are not followed");
-                Delivery::Refused(why)
+                DeliveryOutcome::Refused(why)
             }
-            Ok(Ok(status)) => Delivery::Refused(format!("it answers {status}")),
+            Ok(Ok(status)) => DeliveryOutcome::Refused(format!("it answers {status}")),
         }
     }
 
-    fn fails(&self, target: &SignalTarget, why: &str) {
+    fn report_failure(&self, target: &SignalTarget, why: &str) {
         let place = place(&target.url);
         self.report(format!(
             "telemetry: {place} does not accept data: {why}; the session continues without telemetry"
@@ -395,7 +395,7 @@ impl ExporterShared {
 struct InFlightBatch<'a, T> {
     shared: &'a ExporterShared,
     list: fn(&mut PendingSignals) -> &mut VecDeque<T>,
-    things: Vec<T>,
+    items: Vec<T>,
 }
 
 impl<'a, T> InFlightBatch<'a, T> {
@@ -403,11 +403,11 @@ impl<'a, T> InFlightBatch<'a, T> {
         let mut waiting = lock(&shared.waiting);
         let waiting = list(&mut waiting);
         let count = waiting.len().min(BATCH);
-        let things = waiting.drain(..count).collect();
+        let items = waiting.drain(..count).collect();
         Self {
             shared,
             list,
-            things,
+            items,
         }
     }
 }
@@ -416,7 +416,7 @@ impl<T> Drop for InFlightBatch<'_, T> {
     fn drop(&mut self) {
         let mut waiting = lock(&self.shared.waiting);
         let waiting = (self.list)(&mut waiting);
-        for one in mem::take(&mut self.things).into_iter().rev() {
+        for one in mem::take(&mut self.items).into_iter().rev() {
             if waiting.len() < MOST_WAITING {
                 waiting.push_front(one);
             }

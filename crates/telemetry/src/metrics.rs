@@ -28,12 +28,12 @@ const TOKENS: [f64; 14] = [
 const CUMULATIVE: u32 = 2;
 
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    series: BTreeMap<(&'static str, String), Series>,
+pub(crate) struct MetricStore {
+    series: BTreeMap<(&'static str, String), MetricSeries>,
 }
 
 #[derive(Debug)]
-struct Series {
+struct MetricSeries {
     unit: &'static str,
     attributes: Vec<Attribute>,
     value: SeriesValue,
@@ -42,7 +42,7 @@ struct Series {
 #[derive(Debug)]
 enum SeriesValue {
     Sum(f64),
-    Spread(MetricHistogram),
+    Histogram(MetricHistogram),
 }
 
 #[derive(Debug)]
@@ -50,11 +50,11 @@ struct MetricHistogram {
     bounds: &'static [f64],
     counts: Vec<u64>,
     sum: f64,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
 }
 
-impl Metrics {
+impl MetricStore {
     pub(crate) fn count(
         &mut self,
         name: &'static str,
@@ -82,23 +82,23 @@ impl Metrics {
             MeasureUnit::Tokens => ("{token}", &TOKENS),
         };
         let empty = || {
-            SeriesValue::Spread(MetricHistogram {
+            SeriesValue::Histogram(MetricHistogram {
                 bounds,
                 counts: vec![0; bounds.len() + 1],
                 sum: 0.0,
-                least: f64::INFINITY,
-                most: f64::NEG_INFINITY,
+                min: f64::INFINITY,
+                max: f64::NEG_INFINITY,
             })
         };
         let value = self.series(name, unit, attributes, empty);
-        if let Some(SeriesValue::Spread(spread)) = value
+        if let Some(SeriesValue::Histogram(spread)) = value
             && number.is_finite()
         {
             let bucket = spread.bounds.partition_point(|bound| *bound < number);
             spread.counts[bucket] += 1;
             spread.sum += number;
-            spread.least = spread.least.min(number);
-            spread.most = spread.most.max(number);
+            spread.min = spread.min.min(number);
+            spread.max = spread.max.max(number);
         }
     }
 
@@ -113,7 +113,7 @@ impl Metrics {
         if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
             return None;
         }
-        let series = self.series.entry(key).or_insert_with(|| Series {
+        let series = self.series.entry(key).or_insert_with(|| MetricSeries {
             unit,
             attributes,
             value: empty(),
@@ -140,14 +140,14 @@ impl Metrics {
                     let sum = points.with(3, "isMonotonic", ProtoField::Bool(true));
                     metric.with(7, "sum", ProtoField::One(sum))
                 }
-                SeriesValue::Spread(_) => metric.with(9, "histogram", ProtoField::One(points)),
+                SeriesValue::Histogram(_) => metric.with(9, "histogram", ProtoField::One(points)),
             });
         }
         messages
     }
 }
 
-impl Series {
+impl MetricSeries {
     fn point(&self, since: SystemTime, now: SystemTime) -> ProtoMessage {
         let point = ProtoMessage::default()
             .with(
@@ -163,7 +163,7 @@ impl Series {
                 "attributes",
                 attributes,
             ),
-            SeriesValue::Spread(spread) => {
+            SeriesValue::Histogram(spread) => {
                 let count = spread.counts.iter().sum();
                 let is_some = count > 0;
                 point
@@ -183,12 +183,12 @@ impl Series {
                     .with_some(
                         11,
                         "min",
-                        is_some.then_some(ProtoField::Double(spread.least)),
+                        is_some.then_some(ProtoField::Double(spread.min)),
                     )
                     .with_some(
                         12,
                         "max",
-                        is_some.then_some(ProtoField::Double(spread.most)),
+                        is_some.then_some(ProtoField::Double(spread.max)),
                     )
             }
         }
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn counts_are_added_up_for_each_set_of_attributes() {
-        let mut metrics = Metrics::default();
+        let mut metrics = MetricStore::default();
         metrics.count("calls", "{call}", of("a"), 1.0);
         metrics.count("calls", "{call}", of("b"), 2.0);
         metrics.count("calls", "{call}", of("a"), f64::NAN);
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn measures_fall_into_buckets_and_bounds_belong_to_the_lower_one() {
-        let mut metrics = Metrics::default();
+        let mut metrics = MetricStore::default();
         for number in [0.005, 0.01, 100.0, f64::INFINITY] {
             metrics.measure("took", MeasureUnit::Seconds, of("a"), number);
         }
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_what_is_told_apart() {
-        let mut metrics = Metrics::default();
+        let mut metrics = MetricStore::default();
         for number in 0..2_000 {
             metrics.count("calls", "{call}", of(&number.to_string()), 1.0);
         }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use crate::{
     Attribute, AttributeValue, EventSeverity, LoggedEvent, SpanKind, TelemetrySpan,
     message::{ProtoField, ProtoMessage},
-    metrics::Metrics,
+    metrics::MetricStore,
     signals::nanoseconds,
 };
 
@@ -60,7 +60,7 @@ impl OtlpResource {
 
     pub(crate) fn metrics(
         &self,
-        metrics: &Metrics,
+        metrics: &MetricStore,
         since: SystemTime,
         now: SystemTime,
     ) -> ProtoMessage {

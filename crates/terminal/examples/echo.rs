@@ -24,7 +24,7 @@ use std::{
 };
 
 use haft_terminal::{
-    Capabilities, Caret, Chip, EditOutcome, Editor, FrameWriter, GuardMessage, HistoryItem,
+    Capabilities, Caret, DraftChip, EditOutcome, Editor, FrameWriter, GuardMessage, HistoryItem,
     InputEvent, InputParser, Key, KeyCode, LiveRegion, MarkdownCommitter, MarkdownLook,
     RestoreState, Screen, Scroller, TerminalEnvironment, TextLine, TextStyle, Theme,
     input::{
@@ -42,7 +42,7 @@ edge of the terminal, so that you can see how a paragraph behaves.\n\n- a list e
 ```rust\nfn main() {\n    println!(\"a line of code that is longer than most terminals are wide, so that the terminal has to wrap it by itself\");\n}\n```\n\n\
 | part | what it does |\n|------|--------------|\n| editor | takes keys |\n| screen | draws rows |\n\nThat is all.\n";
 
-enum Happened {
+enum EchoEvent {
     Input(InputChunk),
     Writer(WriterEvent),
     Reply(String),
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let restore = Arc::new(RestoreState::new());
     restore_on_panic(&terminal, &restore, raw.saved().clone())?;
     let (sender, receiver) = channel();
-    let mut face = Face::new(&terminal, Arc::clone(&restore), sender, &arguments)?;
+    let mut face = EchoFrontEnd::new(&terminal, Arc::clone(&restore), sender, &arguments)?;
     face.start(&terminal, raw.saved())?;
     let outcome = face.run(&receiver, &raw, &terminal);
     face.end();
@@ -106,12 +106,12 @@ fn restore_on_panic(
 }
 
 /// A question, and the stamp of the regions that show it.
-struct Asked {
+struct ShownQuestion {
     stamp: u64,
     gate: AnswerGate,
 }
 
-struct Face {
+struct EchoFrontEnd {
     editor: Editor,
     parser: InputParser,
     writer: FrameWriter,
@@ -121,12 +121,12 @@ struct Face {
     capabilities: Capabilities,
     theme: Theme,
     committer: MarkdownCommitter,
-    sender: Sender<Happened>,
+    sender: Sender<EchoEvent>,
     size: haft_terminal::ScreenSize,
     history: Vec<HistoryItem>,
     said: Vec<TextLine>,
     view: Option<Scroller>,
-    asked: Option<Asked>,
+    question: Option<ShownQuestion>,
     is_working: bool,
     is_slow: bool,
     pastes: usize,
@@ -135,11 +135,11 @@ struct Face {
     escape_due: Option<Instant>,
 }
 
-impl Face {
+impl EchoFrontEnd {
     fn new(
         terminal: &File,
         restore: Arc<RestoreState>,
-        sender: Sender<Happened>,
+        sender: Sender<EchoEvent>,
         arguments: &[String],
     ) -> Result<Self, Box<dyn Error>> {
         let variable = |name: &str| env::var(name).ok();
@@ -148,7 +148,7 @@ impl Face {
         let mut screen = Screen::new(size, capabilities.level);
         screen.set_reflows(capabilities.reflows);
         let events = sender.clone();
-        let on_event = move |event| drop(events.send(Happened::Writer(event)));
+        let on_event = move |event| drop(events.send(EchoEvent::Writer(event)));
         let writer = FrameWriter::start(screen, terminal.try_clone()?, restore, on_event)?;
         let theme = Theme::new(ThemeName::Auto, capabilities.background, capabilities.level);
         let mut editor = Editor::new();
@@ -168,7 +168,7 @@ impl Face {
             history: Vec::new(),
             said: Vec::new(),
             view: None,
-            asked: None,
+            question: None,
             is_working: false,
             is_slow: arguments.iter().any(|argument| argument == "--slow"),
             pastes: 0,
@@ -176,7 +176,7 @@ impl Face {
             last_key: None,
             escape_due: None,
         };
-        face.look();
+        face.apply_theme();
         Ok(face)
     }
 
@@ -188,7 +188,7 @@ impl Face {
             .send([TerminalControl::EnterModes, TerminalControl::Queries]);
         let events = self.sender.clone();
         self.reader = Some(InputReader::start(terminal.as_fd(), move |chunk| {
-            drop(events.send(Happened::Input(chunk)));
+            drop(events.send(EchoEvent::Input(chunk)));
         })?);
         let mut child = Command::new(env::current_exe()?)
             .args(["--guard", &modes.encode()])
@@ -210,7 +210,7 @@ impl Face {
         }
     }
 
-    fn look(&mut self) {
+    fn apply_theme(&mut self) {
         self.theme = Theme::new(
             ThemeName::Auto,
             self.capabilities.background,
@@ -229,7 +229,7 @@ impl Face {
 
     fn run(
         &mut self,
-        receiver: &Receiver<Happened>,
+        receiver: &Receiver<EchoEvent>,
         raw: &RawMode,
         terminal: &File,
     ) -> Result<(), Box<dyn Error>> {
@@ -244,40 +244,40 @@ impl Face {
             };
             let now = Instant::now();
             match event {
-                Ok(Happened::Input(chunk)) if chunk.bytes.is_empty() => return Ok(()),
-                Ok(Happened::Input(chunk)) => {
-                    let now = chunk.at;
+                Ok(EchoEvent::Input(chunk)) if chunk.bytes.is_empty() => return Ok(()),
+                Ok(EchoEvent::Input(chunk)) => {
+                    let now = chunk.read_at;
                     let mut events = self.parser.feed(&chunk.bytes);
                     split_line_ends(&mut events);
                     let wait = self.parser.wait();
                     self.escape_due =
-                        wait.map(|wait| now + wait.patience(self.capabilities.is_remote));
+                        wait.map(|wait| now + wait.timeout(self.capabilities.is_remote));
                     if !self.events(events, now, raw) {
                         return Ok(());
                     }
                 }
-                Ok(Happened::Writer(WriterEvent::Written { stamp, at })) => {
-                    if let Some(asked) = self.asked.as_mut().filter(|asked| asked.stamp == stamp) {
+                Ok(EchoEvent::Writer(WriterEvent::Written { stamp, at })) => {
+                    if let Some(asked) = self.question.as_mut().filter(|asked| asked.stamp == stamp) {
                         asked.gate.written(at);
                     }
                 }
-                Ok(Happened::Writer(WriterEvent::Failed(error))) => return Err(error.into()),
-                Ok(Happened::Reply(text)) => {
+                Ok(EchoEvent::Writer(WriterEvent::Failed(error))) => return Err(error.into()),
+                Ok(EchoEvent::Reply(text)) => {
                     let done = self.committer.push(&text);
                     self.print(done);
                 }
-                Ok(Happened::ReplyOver) => {
+                Ok(EchoEvent::ReplyOver) => {
                     let done = self.committer.finish();
                     self.print(done);
                     self.is_working = false;
                 }
-                Ok(Happened::Resized) => {
+                Ok(EchoEvent::Resized) => {
                     self.size = terminal_size(terminal);
                     self.writer.resize(self.size);
-                    self.look();
+                    self.apply_theme();
                     self.pace.resize(now);
                 }
-                Ok(Happened::Ended) => return Ok(()),
+                Ok(EchoEvent::Ended) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {
                     if self.escape_due.is_some_and(|due| due <= now) {
                         self.escape_due = None;
@@ -321,9 +321,9 @@ impl Face {
                 }
                 InputEvent::Paste(PasteResult::Text(text)) => {
                     self.pace.key(Instant::now());
-                    if Chip::is_wanted_for(&text) {
+                    if DraftChip::is_needed_for(&text) {
                         self.pastes += 1;
-                        self.editor.insert_chip(Chip::pasted(self.pastes, text));
+                        self.editor.insert_chip(DraftChip::pasted(self.pastes, text));
                     } else {
                         self.editor.insert(&text);
                     }
@@ -338,7 +338,7 @@ impl Face {
                 InputEvent::Reply(reply) => {
                     if self.capabilities.update_from_reply(&reply) {
                         self.writer.set_reflows(self.capabilities.reflows);
-                        self.look();
+                        self.apply_theme();
                         self.pace.change(Instant::now());
                     }
                 }
@@ -370,7 +370,7 @@ impl Face {
                 size.row_width(),
                 usize::from(size.rows).saturating_sub(1),
             ));
-            self.tell_guard(GuardMessage::EnterView);
+            self.send_to_guard(GuardMessage::EnterView);
             return true;
         }
         if key == Key::plain(KeyCode::Tab) {
@@ -384,14 +384,14 @@ impl Face {
 
     /// Answers the question, if the key was meant as an answer.
     fn is_answer(&mut self, key: Key, read_at: Instant, keys: usize) -> bool {
-        let Some(asked) = &mut self.asked else {
+        let Some(asked) = &mut self.question else {
             return false;
         };
         let takes = asked.gate.accepts_key(read_at, keys) && self.editor.is_empty();
         let Some(letter @ ('y' | 'n')) = key.typed().filter(|_| takes) else {
             return false;
         };
-        self.asked = None;
+        self.question = None;
         let text = format!("- answered {letter}");
         self.print(vec![HistoryItem::Verbatim(TextLine::plain(&text))]);
         true
@@ -408,7 +408,7 @@ impl Face {
                 let mut gate = AnswerGate::new(self.last_key);
                 // The draft has just been sent, so the question may take the focus.
                 gate.focus();
-                self.asked = Some(Asked {
+                self.question = Some(ShownQuestion {
                     stamp: self.stamp,
                     gate,
                 });
@@ -440,30 +440,30 @@ impl Face {
         thread::spawn(move || {
             for piece in reply.split_inclusive([' ', '\n']) {
                 thread::sleep(pause);
-                if sender.send(Happened::Reply(piece.to_owned())).is_err() {
+                if sender.send(EchoEvent::Reply(piece.to_owned())).is_err() {
                     return;
                 }
             }
-            let _ = sender.send(Happened::ReplyOver);
+            let _ = sender.send(EchoEvent::ReplyOver);
         });
     }
 
     fn view_key(&mut self, key: Key) {
         let Some(view) = &mut self.view else { return };
-        match ScrollCommand::of_key(key) {
+        match ScrollCommand::from_key(key) {
             Some(command) => {
                 view.scroll(command, &self.said);
             }
             None if key == Key::char('q') || key == Key::ESCAPE => {
                 self.view = None;
                 self.writer.leave_view();
-                self.tell_guard(GuardMessage::LeaveView);
+                self.send_to_guard(GuardMessage::LeaveView);
             }
             None => {}
         }
     }
 
-    fn tell_guard(&mut self, message: GuardMessage) {
+    fn send_to_guard(&mut self, message: GuardMessage) {
         if let Some(guard) = &mut self.guard {
             let _ = guard.write_all(&[message.encode()]);
         }
@@ -506,12 +506,12 @@ impl Face {
 
     fn region(&mut self) -> LiveRegion {
         let width = self.size.row_width();
-        let room = self.size.region_rows(self.asked.is_some());
+        let room = self.size.region_rows(self.question.is_some());
         let view = self
             .editor
             .view((usize::from(self.size.rows) / 3).max(1), self.theme.accent);
         let mut below = Vec::new();
-        if self.asked.is_some() {
+        if self.question.is_some() {
             below.push(TextLine::styled("? Shall it run?", self.theme.warning));
             below.push(TextLine::plain("  [y] once [n] no"));
         }
@@ -535,7 +535,7 @@ impl Face {
             .vi_mode()
             .map_or(String::new(), |mode| format!(" . {mode:?}"));
         rows.push(TextLine::styled(&format!(" echo{mode}"), self.theme.faint));
-        let stamp = self.asked.as_ref().map_or(0, |asked| asked.stamp);
+        let stamp = self.question.as_ref().map_or(0, |asked| asked.stamp);
         LiveRegion {
             rows,
             caret: Some(caret),
@@ -544,7 +544,7 @@ impl Face {
     }
 }
 
-fn listen_to_signals(sender: Sender<Happened>) {
+fn listen_to_signals(sender: Sender<EchoEvent>) {
     use tokio::signal::unix::{SignalKind, signal};
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -561,9 +561,9 @@ fn listen_to_signals(sender: Sender<Happened>) {
             };
             loop {
                 let happened = tokio::select! {
-                    _ = resized.recv() => Happened::Resized,
-                    _ = ended.recv() => Happened::Ended,
-                    _ = hung_up.recv() => Happened::Ended,
+                    _ = resized.recv() => EchoEvent::Resized,
+                    _ = ended.recv() => EchoEvent::Ended,
+                    _ = hung_up.recv() => EchoEvent::Ended,
                 };
                 if sender.send(happened).is_err() {
                     return;

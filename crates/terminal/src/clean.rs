@@ -53,10 +53,10 @@ fn clean_into(
         cleaned.push_str(text);
         return;
     }
-    let mut cleaner = Cleaner::default();
+    let mut cleaner = TextCleaner::default();
     let mut characters = text.chars().peekable();
     while let Some(next) = characters.next() {
-        let passes = cleaner.passes(next, characters.peek().copied());
+        let passes = cleaner.is_printable(next, characters.peek().copied());
         if special(cleaned, next) {
             continue;
         }
@@ -70,17 +70,17 @@ fn clean_into(
 
 /// Decides character by character, for callers that build a text in their own way.
 #[derive(Debug, Default)]
-pub struct Cleaner {
-    before: Option<char>,
+pub struct TextCleaner {
+    preceding: Option<char>,
     /// The number of combining marks on the last letter so far.
     marks: usize,
 }
 
-impl Cleaner {
+impl TextCleaner {
     /// Returns whether the next character of a text may be sent to a terminal unchanged. `following`
     /// is the character after it, if known.
-    pub fn passes(&mut self, next: char, following: Option<char>) -> bool {
-        let preceding = self.before.replace(next);
+    pub fn is_printable(&mut self, next: char, following: Option<char>) -> bool {
+        let preceding = self.preceding.replace(next);
         let is_mark = !next.is_ascii() && next.width() == Some(0);
         self.marks = if is_mark { self.marks + 1 } else { 0 };
         match next {

@@ -15,7 +15,7 @@ pub fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usiz
     if old.len() > LONGEST_LINE || new.len() > LONGEST_LINE {
         return (Vec::new(), Vec::new());
     }
-    let (old_words, new_words) = (words(old), words(new));
+    let (old_words, new_words) = (split_words(old), split_words(new));
     let text = |words: &[(usize, &str)]| -> Vec<String> {
         words.iter().map(|(_, word)| (*word).to_owned()).collect()
     };
@@ -46,7 +46,7 @@ pub fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usiz
     (removed, added)
 }
 
-fn words(line: &str) -> Vec<(usize, &str)> {
+fn split_words(line: &str) -> Vec<(usize, &str)> {
     line.split_word_bound_indices().collect()
 }
 

@@ -66,26 +66,26 @@ fn is_usual(word: &str) -> bool {
         return false;
     }
     let mut script = None;
-    let mut before = Script::None;
+    let mut before = UnicodeScript::None;
     let mut beyond = 0_usize;
     let mut alike = 0_usize;
     for character in word.chars() {
-        let Some(found) = Script::of(character) else {
+        let Some(found) = UnicodeScript::from_char(character) else {
             return false;
         };
         // A letter may have at most one combining mark that is not composed into it.
-        if found == Script::Mark && before == Script::Mark {
+        if found == UnicodeScript::Mark && before == UnicodeScript::Mark {
             return false;
         }
         before = found;
-        if matches!(found, Script::None | Script::Mark) {
+        if matches!(found, UnicodeScript::None | UnicodeScript::Mark) {
             continue;
         }
         beyond += usize::from(!character.is_ascii());
         alike += usize::from(LOOK_LATIN.contains(character));
         match script {
             None => script = Some(found),
-            Some(script) if found.stands_beside(script) => {}
+            Some(script) if found.can_mix_with(script) => {}
             Some(_) => return false,
         }
     }
@@ -94,7 +94,7 @@ fn is_usual(word: &str) -> bool {
 
 /// The script of a character, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Script {
+enum UnicodeScript {
     /// Digits and emoji, which may appear in any word.
     None,
     /// A combining mark, which may follow a letter of any script.
@@ -107,10 +107,10 @@ enum Script {
     Other(u32),
 }
 
-impl Script {
+impl UnicodeScript {
     /// Returns `None` for a character that does not belong in an ordinary word or looks like
     /// another one.
-    fn of(character: char) -> Option<Self> {
+    fn from_char(character: char) -> Option<Self> {
         let code = u32::from(character);
         if character.is_ascii_alphabetic() {
             return Some(Self::Latin);
@@ -151,7 +151,7 @@ impl Script {
         counts.then_some(Self::Other(script))
     }
 
-    fn stands_beside(self, other: Self) -> bool {
+    fn can_mix_with(self, other: Self) -> bool {
         let east = |one| matches!(one, Self::EastAsian | Self::Latin);
         self == other || (east(self) && east(other))
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_contract::{
-    CallContext, Confinement, Effects, Profile, RuleMatch, Tool, ToolError, ToolOutput,
+    CallContext, Confinement, Effects, ToolProfile, RuleMatch, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,12 +21,12 @@ pub struct BashInput {
 
 /// A tool that runs nothing.
 #[derive(Clone)]
-pub struct Bash {
+pub struct FakeBash {
     effects: Effects,
     seen: Arc<Mutex<Option<Confinement>>>,
 }
 
-impl Bash {
+impl FakeBash {
     /// Creates a tool whose calls have these effects.
     pub fn with(effects: Effects) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl Bash {
     }
 }
 
-impl Tool for Bash {
+impl Tool for FakeBash {
     type Input = BashInput;
     const NAME: &'static str = "Bash";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: RuleMatch::Command("command"),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_contract::{Access, CallContext, DynTool, Services};
+use haft_contract::{ToolAccess, CallContext, DynTool, Services};
 use serde_json::Value;
 
 use crate::TempProject;
@@ -60,7 +60,7 @@ pub async fn check_contract(
             bound.effects(),
             "{name}: effects differ without a reason"
         );
-        if spec.profile.access == Access::Reads {
+        if spec.profile.access == ToolAccess::Reads {
             assert!(
                 effects.is_read_only(),
                 "{name}: declared read-only, but its effects are not"

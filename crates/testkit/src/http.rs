@@ -21,7 +21,7 @@ pub struct HttpFake {
     /// The base URL: `http://127.0.0.1:PORT`.
     pub url: String,
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<RecordedHttpRequest>>>,
+    requests: Arc<Mutex<Vec<RecordedHttpRequest>>>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -185,9 +185,9 @@ impl HttpFake {
         crate::wait::bound_this_process();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
         let address = listener.local_addr().expect("the port that was bound");
-        let asked = Arc::<Mutex<Vec<RecordedHttpRequest>>>::default();
+        let requests = Arc::<Mutex<Vec<RecordedHttpRequest>>>::default();
         let is_over = Arc::<AtomicBool>::default();
-        let (log, over) = (Arc::clone(&asked), Arc::clone(&is_over));
+        let (log, over) = (Arc::clone(&requests), Arc::clone(&is_over));
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 if over.load(Ordering::Acquire) {
@@ -207,20 +207,20 @@ impl HttpFake {
         Self {
             url: format!("http://{address}"),
             address,
-            asked,
+            requests,
             is_over,
         }
     }
 
     /// Returns the requests so far.
-    pub fn asked(&self) -> Vec<RecordedHttpRequest> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn requests(&self) -> Vec<RecordedHttpRequest> {
+        let asked = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
     }
 
     /// Returns the bodies of the requests so far.
     pub fn bodies(&self) -> Vec<Value> {
-        self.asked().into_iter().map(|asked| asked.body).collect()
+        self.requests().into_iter().map(|asked| asked.body).collect()
     }
 }
 

@@ -35,7 +35,7 @@ pub mod tmux;
 pub mod toy_tools;
 pub mod wait;
 
-pub use bash::Bash;
+pub use bash::FakeBash;
 pub use control_file::ControlFile;
 pub use model_line::StepwiseModelServer;
 pub use pages::PageServer;

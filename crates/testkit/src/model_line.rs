@@ -22,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// process.
 pub struct StepwiseModelServer {
     url: String,
-    requests: Receiver<Request>,
+    requests: Receiver<StepRequest>,
     writer: Option<TcpStream>,
     connections: Arc<AtomicUsize>,
 }
 
 /// The body of a request, the time when it was complete, and the connection for the reply.
-type Request = (Vec<u8>, Instant, TcpStream);
+type StepRequest = (Vec<u8>, Instant, TcpStream);
 
 impl StepwiseModelServer {
     /// Starts a server that waits for requests.
@@ -86,11 +86,11 @@ impl StepwiseModelServer {
             "stop_reason": null, "stop_sequence": null,
             "usage": {"input_tokens": 12, "output_tokens": 1},
         });
-        self.say(&[json!({"type": "message_start", "message": message})])
+        self.send_events(&[json!({"type": "message_start", "message": message})])
     }
 
     /// Sends events of the reply in one write.
-    pub fn say(&mut self, events: &[Value]) -> io::Result<()> {
+    pub fn send_events(&mut self, events: &[Value]) -> io::Result<()> {
         let texts = events.iter().map(|event| {
             let name = event["type"].as_str().unwrap_or_default();
             format!("event: {name}\ndata: {event}\n\n")
@@ -102,7 +102,7 @@ impl StepwiseModelServer {
     /// Ends the reply. Returns the time when everything was sent.
     pub fn end(&mut self, stop: &str) -> io::Result<Instant> {
         let delta = json!({"stop_reason": stop, "stop_sequence": null});
-        self.say(&[
+        self.send_events(&[
             json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 40}}),
             json!({"type": "message_stop"}),
         ])?;
@@ -113,7 +113,7 @@ impl StepwiseModelServer {
     /// Sends a complete reply with the text "done".
     pub fn reply(&mut self) -> io::Result<()> {
         self.begin()?;
-        self.say(&text_block(0, "done"))?;
+        self.send_events(&text_block(0, "done"))?;
         self.end("end_turn").map(drop)
     }
 
@@ -145,7 +145,7 @@ fn block_events(index: usize, block: &Value, delta: &Value) -> [Value; 3] {
 }
 
 /// Reads requests until the connection ends.
-fn serve(stream: &TcpStream, requests: &Sender<Request>) {
+fn serve(stream: &TcpStream, requests: &Sender<StepRequest>) {
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
     loop {

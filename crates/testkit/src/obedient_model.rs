@@ -90,7 +90,7 @@ fn message(body: &Value) -> HttpReply {
     }
     let text = match body["output_config"].get("format") {
         Some(format) => shaped(&format["schema"], "").to_string(),
-        None => said(&prompt),
+        None => reply_text(&prompt),
     };
     blocks.push(json!({"type": "text", "text": text}));
     let reply = reply_of(model, &blocks, "end_turn");
@@ -130,7 +130,7 @@ fn prompt(body: &Value) -> (String, usize) {
     (String::new(), calls)
 }
 
-fn said(prompt: &str) -> String {
+fn reply_text(prompt: &str) -> String {
     let exactly = ["Reply with exactly: ", "Reply with: "];
     let exactly = exactly.iter().find_map(|words| prompt.strip_prefix(words));
     match exactly {
@@ -281,6 +281,6 @@ mod tests {
             let steps = steps(prompt, &body);
             assert_eq!(steps[0].0, tool, "{prompt}");
         }
-        assert_eq!(said("Reply with exactly: one"), "one");
+        assert_eq!(reply_text("Reply with exactly: one"), "one");
     }
 }

@@ -17,12 +17,12 @@ pub struct PageServer {
     /// The base URL: `http://127.0.0.1:PORT`.
     pub url: String,
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    requested_paths: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
 }
 
 /// The status line with the headers, and the body.
-type Reply = (String, Vec<u8>);
+type PageReply = (String, Vec<u8>);
 
 impl PageServer {
     /// Serves HTML pages by path. A body that begins with `HTTP ` consists of `STATUS`, headers, an
@@ -35,16 +35,16 @@ impl PageServer {
         pages: impl IntoIterator<Item = (P, B)>,
     ) -> Self {
         crate::wait::bound_this_process();
-        let pages: HashMap<String, Reply> = pages
+        let pages: HashMap<String, PageReply> = pages
             .into_iter()
             .map(|(path, body)| (path.into(), reply(body.into())))
             .collect();
         let pages = Arc::new(pages);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
         let address = listener.local_addr().expect("the port that was bound");
-        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let requested_paths = Arc::<Mutex<Vec<String>>>::default();
         let is_over = Arc::<AtomicBool>::default();
-        let (log, over) = (Arc::clone(&asked), Arc::clone(&is_over));
+        let (log, over) = (Arc::clone(&requested_paths), Arc::clone(&is_over));
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 if over.load(Ordering::Acquire) {
@@ -57,14 +57,14 @@ impl PageServer {
         Self {
             url: format!("http://{address}"),
             address,
-            asked,
+            requested_paths,
             is_over,
         }
     }
 
     /// Returns the requested paths with their queries.
-    pub fn asked(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn requested_paths(&self) -> Vec<String> {
+        let asked = self.requested_paths.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
     }
 
@@ -82,7 +82,7 @@ impl Drop for PageServer {
     }
 }
 
-fn reply(body: String) -> Reply {
+fn reply(body: String) -> PageReply {
     match body
         .strip_prefix("HTTP ")
         .and_then(|text| text.split_once("\n\n"))
@@ -95,7 +95,7 @@ fn reply(body: String) -> Reply {
     }
 }
 
-fn serve(stream: &TcpStream, pages: &HashMap<String, Reply>, log: &Mutex<Vec<String>>) {
+fn serve(stream: &TcpStream, pages: &HashMap<String, PageReply>, log: &Mutex<Vec<String>>) {
     let mut lines = BufReader::new(stream).lines();
     let Some(Ok(first)) = lines.next() else {
         return;

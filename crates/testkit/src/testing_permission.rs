@@ -1,6 +1,6 @@
 //! A tool that asks in every mode.
 
-use haft_contract::{CallContext, Effects, Profile, Tool, ToolError, ToolOutput, ToolPermission};
+use haft_contract::{CallContext, Effects, ToolProfile, Tool, ToolError, ToolOutput, ToolPermission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +21,10 @@ impl Tool for TestingPermission {
     type Input = TestingPermissionInput;
     const NAME: &'static str = "TestingPermission";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "testing".into(),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

@@ -42,7 +42,7 @@ impl TmuxServer {
         command.args(["-f", "/dev/null", "new-session", "-d"]);
         let started = command.args(["-x", &size[0], "-y", &size[1], &shell]);
         assert!(started.status().expect("tmux starts").success());
-        tmux.until("the shell", |screen| screen.contains('$'));
+        tmux.wait_until("the shell", |screen| screen.contains('$'));
         Some(tmux)
     }
 
@@ -82,7 +82,7 @@ impl TmuxServer {
     }
 
     /// Types a text.
-    pub fn types(&self, text: &str) {
+    pub fn type_text(&self, text: &str) {
         self.tmux(&["send-keys", "-l", text]);
     }
 
@@ -93,12 +93,12 @@ impl TmuxServer {
 
     /// Runs a command in the shell.
     pub fn run(&self, command: &str) {
-        self.types(command);
+        self.type_text(command);
         self.press("Enter");
     }
 
     /// Starts to record all bytes that are written to the terminal.
-    pub fn keep_bytes(&self) {
+    pub fn record_bytes(&self) {
         let bytes = self.bytes_file();
         self.tmux(&["pipe-pane", &format!("cat >> {}", bytes.display())]);
     }
@@ -121,7 +121,7 @@ impl TmuxServer {
             file.display(),
             done.display()
         ));
-        self.until("the shell's answer", |_| done.exists());
+        self.wait_until("the shell's answer", |_| done.exists());
         fs::read_to_string(file).expect("the shell wrote it")
     }
 
@@ -132,7 +132,7 @@ impl TmuxServer {
     }
 
     /// Waits until the screen satisfies the condition, and returns it.
-    pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let started = Instant::now();
         // Each check starts a process, so the interval between checks grows.
         let mut pause = Duration::from_millis(20);

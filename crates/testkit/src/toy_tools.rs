@@ -6,8 +6,8 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    Access, BoundCall, BoxFuture, CallContext, CheckOutcome, ContextPatch, DynTool, Effects,
-    Profile, RuleMatch, Tool, ToolError, ToolOrigin, ToolOutput, ToolPermission, ToolSpec, erase,
+    ToolAccess, BoundCall, BoxFuture, CallContext, CheckOutcome, ContextPatch, DynTool, Effects,
+    ToolProfile, RuleMatch, Tool, ToolError, ToolOrigin, ToolOutput, ToolPermission, ToolSpec, erase,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,11 +37,11 @@ fn failed(error: std::io::Error) -> ToolError {
 }
 
 /// Returns the profile of a toy with one path parameter.
-fn on_a_path(access: Access) -> Profile {
-    Profile {
+fn on_a_path(access: ToolAccess) -> ToolProfile {
+    ToolProfile {
         access,
         paths: &["path"],
-        ..Profile::default()
+        ..ToolProfile::default()
     }
 }
 
@@ -65,8 +65,8 @@ impl Tool for Append {
     type Input = AppendInput;
     const NAME: &'static str = "Append";
 
-    fn profile(&self) -> Profile {
-        on_a_path(Access::Paths)
+    fn profile(&self) -> ToolProfile {
+        on_a_path(ToolAccess::Paths)
     }
 
     fn effects(&self, input: &AppendInput) -> Effects {
@@ -99,8 +99,8 @@ impl Tool for Peek {
     type Input = PeekInput;
     const NAME: &'static str = "Peek";
 
-    fn profile(&self) -> Profile {
-        on_a_path(Access::Reads)
+    fn profile(&self) -> ToolProfile {
+        on_a_path(ToolAccess::Reads)
     }
 
     fn effects(&self, input: &PeekInput) -> Effects {
@@ -141,10 +141,10 @@ impl Tool for Move {
     type Input = MoveInput;
     const NAME: &'static str = "Move";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             aliases: vec!["Chdir".into()],
-            ..on_a_path(Access::Anything)
+            ..on_a_path(ToolAccess::Anything)
         }
     }
 
@@ -266,7 +266,7 @@ pub struct EchoInput {
     pub words: Vec<String>,
 }
 
-fn once() -> u32 {
+fn default_times() -> u32 {
     1
 }
 
@@ -305,26 +305,26 @@ impl ProfileOnlyTool {
     pub fn tool(name: &str, rules: RuleMatch) -> Arc<dyn DynTool> {
         Self::with(
             name,
-            Profile {
+            ToolProfile {
                 rules,
-                ..Profile::default()
+                ..ToolProfile::default()
             },
         )
     }
 
     /// Creates a tool of an MCP server.
-    pub fn of_server(server: &str, name: &str) -> Arc<dyn DynTool> {
+    pub fn for_server(server: &str, name: &str) -> Arc<dyn DynTool> {
         Self::with(
             &format!("mcp__{server}__{name}"),
-            Profile {
+            ToolProfile {
                 origin: ToolOrigin::Server(server.to_owned().into()),
-                ..Profile::default()
+                ..ToolProfile::default()
             },
         )
     }
 
     /// Creates a tool with this profile.
-    pub fn with(name: &str, profile: Profile) -> Arc<dyn DynTool> {
+    pub fn with(name: &str, profile: ToolProfile) -> Arc<dyn DynTool> {
         Arc::new(Self {
             spec: ToolSpec {
                 name: name.to_owned(),
@@ -362,8 +362,8 @@ impl BoundCall for ProfiledCall {
 
     fn effects(&self) -> Effects {
         match self.tool.spec.profile.access {
-            Access::Reads => Effects::READS,
-            Access::Paths | Access::Anything => Effects::EXCLUSIVE,
+            ToolAccess::Reads => Effects::READS,
+            ToolAccess::Paths | ToolAccess::Anything => Effects::EXCLUSIVE,
         }
     }
 

@@ -4,13 +4,13 @@
 use std::net::IpAddr;
 
 use haft_contract::{BoxFuture, HostResolver};
-use haft_sandbox::network::{Host, Resolve, SpecialAddress, SystemResolver};
+use haft_sandbox::network::{Host, NameResolver, SpecialAddress, SystemResolver};
 
 /// Resolves hosts for hooks. A numeric address from the user is used unchanged. The addresses of a
 /// name are checked, because others control them.
 pub struct HookAddresses<R = SystemResolver>(pub R);
 
-impl<R: Resolve> HostResolver for HookAddresses<R> {
+impl<R: NameResolver> HostResolver for HookAddresses<R> {
     fn resolve<'a>(
         &'a self,
         host: &'a str,
@@ -20,12 +20,12 @@ impl<R: Resolve> HostResolver for HookAddresses<R> {
     }
 }
 
-impl<R: Resolve> HookAddresses<R> {
+impl<R: NameResolver> HookAddresses<R> {
     async fn checked(&self, host: &str, is_named: bool) -> Result<Vec<IpAddr>, String> {
         let read = Host::parse(host.as_bytes());
         let read = read.map_err(|invalid| format!("{host:?} is not a valid host: {invalid}"))?;
         if let Some(address) = read.address() {
-            return match SpecialAddress::of(address) {
+            return match SpecialAddress::classify(address) {
                 Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
                     Err(format!("{host} is {special}: hooks may not post to it"))
                 }
@@ -44,7 +44,7 @@ impl<R: Resolve> HookAddresses<R> {
         }
         // If one address is not allowed, the host is refused.
         for address in &found {
-            match SpecialAddress::of(*address) {
+            match SpecialAddress::classify(*address) {
                 None if !is_local => {}
                 None => {
                     return Err(format!(
@@ -82,7 +82,7 @@ mod tests {
     /// Every name leads there.
     struct To(&'static [&'static str]);
 
-    impl Resolve for To {
+    impl NameResolver for To {
         fn resolve<'a>(&'a self, _: &'a str) -> GateFuture<'a, io::Result<Vec<IpAddr>>> {
             Box::pin(async { Ok(self.0.iter().map(|one| one.parse().unwrap()).collect()) })
         }

@@ -93,7 +93,7 @@ pub use hook_resolver::HookAddresses;
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
 pub use rewind::{
-    RewindError, RewindOutcome, append_line, changes, note_read, rewind, undo_changes,
+    RewindError, RewindOutcome, append_line, changes, record_read, rewind, undo_changes,
 };
 #[cfg(feature = "shell")]
 pub use shell::{ShellProgram, ShellService, ShellTasks, TaskInfo};
@@ -104,7 +104,7 @@ pub use web::{WebLimits, WebSession, html_to_markdown};
 /// Name resolution of a session, for callers that supply their own resolver.
 #[cfg(feature = "web")]
 pub mod web_resolver {
-    pub use haft_sandbox::network::{GateFuture, Resolve};
+    pub use haft_sandbox::network::{GateFuture, NameResolver};
 }
 
 #[cfg(feature = "fuzzing")]
@@ -221,7 +221,7 @@ pub fn fitted(mut tools: Vec<Arc<dyn DynTool>>, services: &Services) -> Vec<Arc<
     // The tool that finds deferred tools gets the list of them at the start. Tools that only wait
     // for others are never deferred at this point.
     let deferred = tools.iter().filter(|tool| tool.spec().profile.deferred);
-    let deferred = DeferredTools::of(deferred.cloned().collect());
+    let deferred = DeferredTools::new(deferred.cloned().collect());
     let services = services.clone().with(Arc::new(deferred));
     tools
         .into_iter()
@@ -239,7 +239,7 @@ pub fn for_subagent(services: &Services) -> Services {
     #[cfg(feature = "skill")]
     let services = match services.get::<SkillService>() {
         Ok(book) => services.with(Arc::new(SkillService {
-            counts: false,
+            records_reads: false,
             ..(*book).clone()
         })),
         Err(_) => services,

@@ -15,9 +15,9 @@ pub(crate) fn path_constraint(
     path: &Path,
     cx: &CallContext,
 ) -> Result<Option<std::path::PathBuf>, ToolError> {
-    match cx.permissions.judged.constraint_for(path) {
+    match cx.permissions.authorized.constraint_for(path) {
         PathConstraint::Anywhere => Ok(None),
-        PathConstraint::To(real) => Ok(Some(real)),
+        PathConstraint::Exactly(real) => Ok(Some(real)),
         PathConstraint::Nowhere => Err(ToolError::Failed(format!(
             "{} is not among the files that this call may access, so it was not opened.",
             path.display()

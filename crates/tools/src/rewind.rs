@@ -27,7 +27,7 @@ pub struct RewindOutcome {
     /// The number of lines that are removed.
     pub deletions: u64,
     /// Files that are not restored, with the reason.
-    pub left: Vec<(PathBuf, String)>,
+    pub not_restored: Vec<(PathBuf, String)>,
 }
 
 /// The reason why files cannot be restored.
@@ -42,7 +42,7 @@ pub enum RewindError {
 }
 
 /// Records the present content of a file as read by the session.
-pub fn note_read(services: &Services, path: &Path) -> Result<(), String> {
+pub fn record_read(services: &Services, path: &Path) -> Result<(), String> {
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
     let raw = journal.read_bytes(path, LONGEST_SEEDED);
@@ -78,7 +78,7 @@ pub fn rewind(
         files: undone.files.iter().map(|file| file.given.clone()).collect(),
         insertions: undone.files.iter().map(|file| file.patch.added).sum(),
         deletions: undone.files.iter().map(|file| file.patch.removed).sum(),
-        left: undone.left,
+        not_restored: undone.left,
     })
 }
 

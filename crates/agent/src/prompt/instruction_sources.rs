@@ -15,9 +15,9 @@ pub struct InstructionSources {
     pub(crate) memory: Memory,
     pub(crate) skills: Option<Arc<Skills>>,
     /// Whether the model may call the skills.
-    pub(crate) lists: bool,
+    pub(crate) offers_skills: bool,
     /// Whether these are the main agent's instructions, so that the skills it has read are tracked.
-    pub(crate) counts: bool,
+    pub(crate) tracks_skills: bool,
 }
 
 impl InstructionSources {
@@ -26,8 +26,8 @@ impl InstructionSources {
         Self {
             memory,
             skills: None,
-            lists: true,
-            counts: true,
+            offers_skills: true,
+            tracks_skills: true,
         }
     }
 
@@ -43,8 +43,8 @@ impl InstructionSources {
         Self {
             memory: self.memory.for_new_conversation(),
             skills: self.skills.clone(),
-            lists,
-            counts: false,
+            offers_skills: lists,
+            tracks_skills: false,
         }
     }
 
@@ -84,7 +84,7 @@ impl InstructionSources {
 
     /// Returns only the memory files of a project.
     pub(crate) fn for_project(cwd: &Path) -> Self {
-        let places = ExtensionPlaces::of_project(cwd);
+        let places = ExtensionPlaces::for_project(cwd);
         Self::new(Memory::new(places, MemoryOptions::default()))
     }
 }

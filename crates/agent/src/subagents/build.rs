@@ -16,7 +16,7 @@ use super::{
     handle::SubagentHandle,
     mode,
     server_tools::PendingServerTools,
-    spawner::{LaunchPlan, Spawner},
+    spawner::{LaunchPlan, SubagentLauncher},
 };
 use crate::{
     Agent, OpenTranscript, RunLimits,
@@ -27,7 +27,7 @@ use crate::{
 const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
 your last message: put all that it needs into it, with full paths where files are meant.";
 
-impl Spawner {
+impl SubagentLauncher {
     /// Creates the agent. Also returns the tools of its MCP servers, which are still
     /// connecting.
     pub(super) fn build_subagent(
@@ -62,7 +62,7 @@ impl Spawner {
         }
         let calls_skills = plan.pool.with_role(ToolRole::LoadsSkills).is_some();
         let known = host
-            .knowledge
+            .instruction_sources
             .preloaded(&kind.skills, plan.engine.session());
         let engine = plan.engine.for_subagent(SubagentEngineParts {
             pool: plan.pool,
@@ -72,7 +72,7 @@ impl Spawner {
                 id: Some(member.tag.id.clone()),
                 kind: Some(member.tag.kind.clone()),
             },
-            handlers: own.handlers.into_iter().map(of_a_subagent).collect(),
+            handlers: own.handlers.into_iter().map(to_subagent_hook).collect(),
         });
         let tools = (self.shared.own_tools)(kind).map(|tools| PendingServerTools {
             engine: Arc::clone(&engine),
@@ -87,7 +87,7 @@ impl Spawner {
             ..context
         };
         let context = match &member.worktree {
-            Some(worktree) => context.for_worktree_agent(worktree.main(), worktree.path()),
+            Some(worktree) => context.for_worktree_agent(worktree.main_checkout(), worktree.path()),
             None => context,
         };
         let system = SystemPrompt {
@@ -119,9 +119,9 @@ impl Spawner {
                 .system_prompt(system)
                 .control(member.control.clone())
                 .version(host.version.as_str())
-                .shared_usage(host.purse.clone())
+                .shared_usage(host.usage.clone())
                 .spawner(level);
-        builder = builder.instruction_sources(host.knowledge.for_subagent(calls_skills));
+        builder = builder.instruction_sources(host.instruction_sources.for_subagent(calls_skills));
         if !host.memory || is_brief(kind) {
             builder = builder.without_memory();
         }
@@ -130,7 +130,7 @@ impl Spawner {
 }
 
 /// Converts the Stop hooks of an agent kind to SubagentStop hooks.
-fn of_a_subagent(handler: HookHandler) -> HookHandler {
+fn to_subagent_hook(handler: HookHandler) -> HookHandler {
     match handler.event {
         HookEventKind::STOP => HookHandler {
             event: HookEventKind::SUBAGENT_STOP,

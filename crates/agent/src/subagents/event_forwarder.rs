@@ -32,7 +32,7 @@ pub(super) struct EventForwarder {
     sink: Option<Arc<dyn AgentEventSink>>,
     notices: Option<Arc<BackgroundTasks>>,
     started: Instant,
-    heard: Mutex<ForwardedTotals>,
+    totals: Mutex<ForwardedTotals>,
 }
 
 /// The totals of a subagent's events so far.
@@ -57,12 +57,12 @@ impl EventForwarder {
             sink,
             notices,
             started: Instant::now(),
-            heard: Mutex::default(),
+            totals: Mutex::default(),
         }
     }
 
     pub(super) fn totals(&self) -> MutexGuard<'_, ForwardedTotals> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the usage so far.

@@ -98,7 +98,7 @@ pub fn launchable(kind: &AgentDefinition, tools: &[ToolSpec]) -> Option<Vec<Stri
 mod tests {
     use haft_extensions::{Agents, EnabledSources, ExtensionPlaces, agents::AgentOptions};
 
-    use haft_contract::Profile;
+    use haft_contract::ToolProfile;
     use serde_json::json;
 
     use super::*;
@@ -121,10 +121,10 @@ mod tests {
             name: name.to_owned(),
             description: String::new(),
             input_schema: json!({}),
-            profile: Profile {
+            profile: ToolProfile {
                 aliases: vec![alias.into()],
                 agents,
-                ..Profile::default()
+                ..ToolProfile::default()
             },
         };
         let tools = [

@@ -31,7 +31,7 @@ pub use event_forwarder::SubagentInfo;
 pub use main_agent::{
     MainAgentChange, MainAgentModel, check_main_agent, launchable, set_main_agent,
 };
-pub(crate) use spawner::{ParentAgent, Spawner};
+pub(crate) use spawner::{ParentAgent, SubagentLauncher};
 pub use subagent_pool::{
     AgentKindExtras, AgentServerTools, SubagentLimits, SubagentPool, SubagentPoolBuilder,
 };

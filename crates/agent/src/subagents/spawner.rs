@@ -29,7 +29,7 @@ use crate::{
 const GENERAL: &str = "general-purpose";
 
 /// Launches subagents for the calls of one agent.
-pub(crate) struct Spawner {
+pub(crate) struct SubagentLauncher {
     pub(super) shared: Arc<SubagentShared>,
     /// The depth of the agent: 0 for the main agent.
     depth: u32,
@@ -46,11 +46,11 @@ pub(crate) struct ParentAgent {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: Mutex<ModelSettings>,
     pub(crate) prices: Prices,
-    pub(crate) purse: SharedUsage,
+    pub(crate) usage: SharedUsage,
     pub(crate) limits: RunLimits,
     pub(crate) version: String,
     pub(crate) memory: bool,
-    pub(crate) knowledge: InstructionSources,
+    pub(crate) instruction_sources: InstructionSources,
 }
 
 /// A checked launch.
@@ -72,7 +72,7 @@ struct LaunchOverrides<'a> {
     isolated: Option<bool>,
 }
 
-impl Spawner {
+impl SubagentLauncher {
     pub(super) fn root(shared: Arc<SubagentShared>, allowed: Option<Vec<String>>) -> Self {
         Self {
             shared,
@@ -493,7 +493,7 @@ impl ParentAgent {
     }
 }
 
-impl SubagentSpawner for Spawner {
+impl SubagentSpawner for SubagentLauncher {
     fn kinds(&self) -> Vec<AgentKind> {
         self.launchable_kinds()
             .iter()

@@ -12,7 +12,7 @@ use haft_models::Model;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::{handle::SubagentHandle, spawner::Spawner, transcript_record};
+use super::{handle::SubagentHandle, spawner::SubagentLauncher, transcript_record};
 use crate::{AgentEventSink, BlockedCall};
 
 /// The maximum number of finished subagents in memory. Others can be resumed from their
@@ -40,7 +40,7 @@ impl Default for SubagentLimits {
 /// The subagents of one session. Cheap to clone; all clones share the state.
 #[derive(Clone)]
 pub struct SubagentPool {
-    pub(crate) main: Arc<Spawner>,
+    pub(crate) main: Arc<SubagentLauncher>,
 }
 
 /// Builds a [`SubagentPool`].
@@ -303,7 +303,7 @@ impl SubagentPoolBuilder {
             denials: Mutex::default(),
         };
         SubagentPool {
-            main: Arc::new(Spawner::root(Arc::new(shared), self.allowed)),
+            main: Arc::new(SubagentLauncher::root(Arc::new(shared), self.allowed)),
         }
     }
 }

@@ -114,8 +114,8 @@ fn entry_matches(entry: &str, spec: &ToolSpec) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use haft_contract::Profile;
-    use haft_engine::{Registry, ToolFilters};
+    use haft_contract::ToolProfile;
+    use haft_engine::{ToolRegistry, ToolFilters};
     use haft_extensions::ExtensionOrigin;
     use haft_testkit::toy_tools::ProfileOnlyTool;
     use serde_json::json;
@@ -125,7 +125,7 @@ mod tests {
     /// Tools of any name: who may have one, its profile says.
     #[tokio::test]
     async fn a_subagent_has_what_the_profiles_of_tools_allow_it() {
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for (name, agents) in [
             ("A", AgentAccess::Every),
             ("B", AgentAccess::Foreground),
@@ -133,9 +133,9 @@ mod tests {
             ("D", AgentAccess::Planning),
             ("E", AgentAccess::Launching),
         ] {
-            let profile = Profile {
+            let profile = ToolProfile {
                 agents,
-                ..Profile::default()
+                ..ToolProfile::default()
             };
             registry
                 .add_erased(ProfileOnlyTool::with(name, profile))
@@ -165,7 +165,7 @@ mod tests {
     fn of_an_own_server_all_are_had_but_those_that_are_not_listed_or_banned() {
         let tools = || -> Vec<Arc<dyn DynTool>> {
             ["mcp__s__a", "mcp__s__b", "mcp__s__c"]
-                .map(|name| ProfileOnlyTool::with(name, Profile::default()))
+                .map(|name| ProfileOnlyTool::with(name, ToolProfile::default()))
                 .to_vec()
         };
         let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
@@ -194,9 +194,9 @@ mod tests {
             name: name.to_owned(),
             description: "d".to_owned(),
             input_schema: json!({}),
-            profile: Profile {
+            profile: ToolProfile {
                 aliases: vec!["Task".into()],
-                ..Profile::default()
+                ..ToolProfile::default()
             },
         };
         let cases = [

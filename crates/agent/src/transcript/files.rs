@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use haft_contract::{Effects, Reach};
+use haft_contract::{Effects, PathReach};
 use serde::{Deserialize, Serialize};
 
 /// The files that a session has read and changed, according to the declared effects of its calls.
@@ -20,9 +20,9 @@ pub struct TouchedFiles {
 impl TouchedFiles {
     /// Returns the files in the declared effects of a call.
     pub fn from_effects(effects: &Effects) -> Self {
-        let paths = |reach: &Reach| match reach {
-            Reach::Paths(paths) => paths.iter().cloned().collect(),
-            Reach::Nothing | Reach::Anything => BTreeSet::new(),
+        let paths = |reach: &PathReach| match reach {
+            PathReach::Paths(paths) => paths.iter().cloned().collect(),
+            PathReach::Nothing | PathReach::Anything => BTreeSet::new(),
         };
         Self {
             reads: paths(&effects.reads),

@@ -114,7 +114,7 @@ impl LineMetadata {
 
 impl LineMetadata {
     /// Returns the line for an entry of the session state. It is not a message.
-    pub(super) fn kept(&self, name: &str, kept: &StateEntry) -> Value {
+    pub(super) fn state_entry(&self, name: &str, kept: &StateEntry) -> Value {
         json!({
             "type": KEPT,
             "sessionId": self.session,

@@ -80,7 +80,7 @@ impl SessionGrants {
 
 #[cfg(test)]
 mod tests {
-    use haft_engine::permissions::{RuleSource, Rules};
+    use haft_engine::permissions::{RuleSource, RuleSet};
 
     use super::*;
 
@@ -88,14 +88,14 @@ mod tests {
     fn what_the_start_had_already_is_not_among_them() {
         let start = SessionContext::new("/p").with_directory("/from/a/flag".into());
         let bases = start.bases();
-        let mut rules = Rules::default();
+        let mut rules = RuleSet::default();
         for (list, text, scope) in [
             (RuleList::Allow, "Bash(ls:*)", SettingsScope::User),
             (RuleList::Allow, "Bash(make:*)", SettingsScope::Session),
             (RuleList::Deny, "Read(secret)", SettingsScope::Session),
         ] {
             rules
-                .add(list, text, RuleSource::of(scope), &bases)
+                .add(list, text, RuleSource::from_scope(scope), &bases)
                 .unwrap();
         }
         let mut now = start.clone().with_directory("/added".into());

@@ -137,7 +137,7 @@ impl FileStore {
         Ok(bytes)
     }
 
-    fn make(&self) -> Result<File, TranscriptStoreError> {
+    fn create_file(&self) -> Result<File, TranscriptStoreError> {
         if let Some(folder) = self.path.parent() {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|source| self.failed(source))?;
@@ -208,7 +208,7 @@ impl TranscriptStore for FileStore {
             return Err(TranscriptStoreError::Moved { expected, actual });
         }
         if state.file.is_none() {
-            state.file = Some(self.make()?);
+            state.file = Some(self.create_file()?);
         }
         let mut bytes = Vec::with_capacity(line.len() + 2);
         if state.torn {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_contract::{Content, SessionId, SessionState};
-use haft_engine::{CallObserver, CallResult, pipeline::Admitted};
+use haft_engine::{CallObserver, CallResult, pipeline::AdmittedCall};
 use haft_models::{StopReason, ToolResult, Usage};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -25,13 +25,13 @@ use crate::{CompactionTrigger, ReplyBlock, clock};
 pub struct Transcript {
     store: Arc<dyn TranscriptStore>,
     /// The session state, whose changes are recorded.
-    remembered: Option<Arc<SessionState>>,
+    session_state: Option<Arc<SessionState>>,
     state: Mutex<WriterState>,
 }
 
 #[derive(Debug)]
 struct WriterState {
-    facts: LineMetadata,
+    metadata: LineMetadata,
     next: u64,
     /// The last message in the chain.
     last: Option<Uuid>,
@@ -41,7 +41,7 @@ struct WriterState {
     /// The files since the last call of [`Transcript::take_touched`].
     touched: TouchedFiles,
     /// The written results that were not returned yet: line ids by the provider's id of the call.
-    answers: HashMap<String, Uuid>,
+    results: HashMap<String, Uuid>,
     /// The first write error; reported once.
     write_error: Option<String>,
     error_reported: bool,
@@ -64,7 +64,7 @@ impl Transcript {
         version: String,
         agent: Option<String>,
         so_far: TranscriptPosition,
-        remembered: Option<Arc<SessionState>>,
+        session_state: Option<Arc<SessionState>>,
     ) -> Self {
         let facts = LineMetadata {
             session,
@@ -75,15 +75,15 @@ impl Transcript {
         };
         Self {
             store,
-            remembered,
+            session_state,
             state: Mutex::new(WriterState {
-                facts,
+                metadata: facts,
                 next: so_far.lines,
                 last: so_far.last,
                 files: so_far.files,
                 terms: so_far.terms,
                 touched: TouchedFiles::default(),
-                answers: HashMap::new(),
+                results: HashMap::new(),
                 write_error: None,
                 error_reported: false,
             }),
@@ -92,14 +92,14 @@ impl Transcript {
 
     /// Creates the writer of a new conversation in the same session process.
     pub(crate) fn start_next(&self, store: Arc<dyn TranscriptStore>, session: SessionId) -> Self {
-        let facts = self.state().facts.clone();
+        let facts = self.state().metadata.clone();
         Self::new(
             store,
             session,
             facts.version,
             facts.agent,
             TranscriptPosition::default(),
-            self.remembered.clone(),
+            self.session_state.clone(),
         )
     }
 
@@ -110,8 +110,8 @@ impl Transcript {
         session: SessionId,
         so_far: TranscriptPosition,
     ) -> Self {
-        let facts = self.state().facts.clone();
-        let remembered = self.remembered.clone();
+        let facts = self.state().metadata.clone();
+        let remembered = self.session_state.clone();
         Self::new(
             store,
             session,
@@ -144,8 +144,8 @@ impl Transcript {
     /// Sets the directory and the branch for the following lines.
     pub(crate) fn set_cwd(&self, cwd: &Path, branch: Option<String>) {
         let mut state = self.state();
-        state.facts.cwd = line_format::path_text(cwd);
-        state.facts.branch = branch;
+        state.metadata.cwd = line_format::path_text(cwd);
+        state.metadata.branch = branch;
     }
 
     /// Returns the last message in the chain.
@@ -157,7 +157,7 @@ impl Transcript {
     pub(crate) fn set_last(&self, last: Option<Uuid>) {
         let mut state = self.state();
         state.last = last;
-        state.answers.clear();
+        state.results.clear();
     }
 
     /// Writes a message in the user's name.
@@ -183,13 +183,13 @@ impl Transcript {
     /// Writes the total usage of a reply whose blocks were written before it was known.
     pub(crate) fn reply_ended(&self, request: &str, model: &str, usage: &Usage) {
         let mut state = self.state();
-        let line = state.facts.reply(request, model, usage);
+        let line = state.metadata.reply(request, model, usage);
         state.write(&*self.store, &line);
     }
 
     /// Writes the result of a call, unless it is already written. Returns the id of its line.
     pub(crate) fn write_result(&self, result: &ToolResult, structured: Option<&Value>) -> Uuid {
-        let written = self.state().answers.remove(&result.tool_use_id);
+        let written = self.state().results.remove(&result.tool_use_id);
         written.unwrap_or_else(|| {
             let uuid = clock::random_id();
             self.message(
@@ -217,7 +217,7 @@ impl Transcript {
         }
         let line = serde_json::json!({
             "type": line_format::TERMS,
-            "sessionId": state.facts.session,
+            "sessionId": state.metadata.session,
             "timestamp": clock::timestamp(),
             "terms": terms,
         });
@@ -228,7 +228,7 @@ impl Transcript {
     /// Writes the title of the session.
     pub fn set_title(&self, title: &str) {
         let mut state = self.state();
-        let session = state.facts.session;
+        let session = state.metadata.session;
         let line = serde_json::json!({
             "type": "custom-title",
             "customTitle": title,
@@ -240,18 +240,18 @@ impl Transcript {
     /// Writes a hook run.
     pub fn write_hook_run(&self, run: &HookRun) {
         let mut state = self.state();
-        let line = state.facts.hook(run);
+        let line = state.metadata.hook(run);
         state.write(&*self.store, &line);
     }
 
     /// Writes the changed entries of the session state.
     pub(crate) fn write_state(&self) {
-        self.write_kept(&mut self.state());
+        self.write_state_entry(&mut self.state());
     }
 
-    fn write_kept(&self, state: &mut WriterState) {
-        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
-            let line = state.facts.kept(&name, &kept);
+    fn write_state_entry(&self, state: &mut WriterState) {
+        for (name, kept) in self.session_state.iter().flat_map(|kept| kept.take_changed()) {
+            let line = state.metadata.state_entry(&name, &kept);
             state.write(&*self.store, &line);
         }
     }
@@ -286,7 +286,7 @@ impl WriterState {
         uuid: Uuid,
         more: Map<String, Value>,
     ) {
-        let line = self.facts.message(kind, uuid, self.last, more);
+        let line = self.metadata.message(kind, uuid, self.last, more);
         self.last = Some(uuid);
         self.write(store, &line);
     }
@@ -303,7 +303,7 @@ impl WriterState {
 }
 
 impl CallObserver for Transcript {
-    fn on_started(&self, call: &Admitted) {
+    fn on_started(&self, call: &AdmittedCall) {
         let because = call.reason();
         let call = call.call();
         let (own, id) = call.ids();
@@ -311,7 +311,7 @@ impl CallObserver for Transcript {
         let files = TouchedFiles::from_effects(&effects);
         let mut state = self.state();
         let line = state
-            .facts
+            .metadata
             .started(own, &id, call.name(), because, effects.repeat, &files);
         state.touched.add(files.clone());
         state.files.add(files);
@@ -334,9 +334,9 @@ impl CallObserver for Transcript {
         let mut state = self.state();
         // State is written before the result, so that a reader that sees the result also sees its
         // effects.
-        self.write_kept(&mut state);
+        self.write_state_entry(&mut state);
         state.message(&*self.store, "user", uuid, more);
-        state.answers.insert(result.tool_use_id, uuid);
+        state.results.insert(result.tool_use_id, uuid);
     }
 }
 

@@ -4,7 +4,7 @@ use std::{env, fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use haft_agent::{Agent, ModelSettings, ProjectSessions};
 use haft_contract::{PermissionMode, SessionId};
-use haft_engine::{Engine, Registry, SessionContext};
+use haft_engine::{Engine, ToolRegistry, SessionContext};
 use serde_json::json;
 
 use crate::rig::{Rig, Stage, Work, assert_valid, scripted, shown};
@@ -19,7 +19,7 @@ async fn agent(
     script: serde_json::Value,
 ) -> Agent {
     let stage = Arc::new(Stage::default());
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     registry.add(Work(stage)).unwrap();
     let (engine, _) = Engine::builder(registry, folder.join("kept")).build().await;
     let context = SessionContext::new(folder).with_mode(PermissionMode::BypassPermissions);

@@ -22,7 +22,7 @@ fn peeks(path: &str) -> Value {
 }
 
 fn knowledge(rig: &Rig) -> (InstructionSources, Arc<Skills>) {
-    let places = ExtensionPlaces::of_project(&rig.project.path("work"));
+    let places = ExtensionPlaces::for_project(&rig.project.path("work"));
     let (skills, _) = Skills::load(places.clone(), SkillSettings::default());
     let skills = Arc::new(skills);
     let knowledge = InstructionSources::new(Memory::new(places, MemoryOptions::default()));
@@ -81,7 +81,7 @@ async fn after_a_summary_it_is_all_read_anew_and_called_skills_come_along() {
         .instruction_sources(knowledge)
         .build();
     agent.run("go", &rig.ear).await;
-    assert!(skills.note_read("greet", "Greet them."));
+    assert!(skills.record_read("greet", "Greet them."));
     rig.project.write("work/CLAUDE.md", "Second.");
     assert!(agent.compact("", &rig.ear).await.unwrap());
     agent.run("on", &rig.ear).await;

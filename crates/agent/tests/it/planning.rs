@@ -7,7 +7,7 @@ use haft_contract::{
     CallContext, ContextPatch, Effects, PendingInput, PermissionMode, Services, SessionId,
     SessionState, StateSlot, Tool, ToolError, ToolOutput,
 };
-use haft_engine::{Engine, Registry, SessionContext};
+use haft_engine::{Engine, ToolRegistry, SessionContext};
 use haft_models::ScriptedModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ async fn agent(
     model: &ScriptedModel,
     services: Services,
 ) -> Agent {
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     registry.add(Counter).unwrap();
     registry.add(Planner).unwrap();
     let (engine, _) = Engine::builder(registry, rig.project.path("session"))

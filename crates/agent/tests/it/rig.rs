@@ -19,7 +19,7 @@ use haft_contract::{
     CallContext, CancellationToken, Content, DynTool, Effects, PermissionMode, Role, SessionId,
     Tool, ToolError, ToolOutput,
 };
-use haft_engine::{Engine, EngineBuilder, Registry, Scheduler, SessionContext};
+use haft_engine::{Engine, EngineBuilder, ToolRegistry, Scheduler, SessionContext};
 use haft_models::{
     Block, BlockStart, Conversation, EventStream, Model, ModelError, ModelEvent, ModelRequest,
     ScriptedModel, StopReason,
@@ -348,7 +348,7 @@ impl Rig {
         mode: PermissionMode,
         setup: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Scheduler {
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for tool in toy_tools::all().into_iter().chain(more) {
             registry.add_erased(tool).unwrap();
         }

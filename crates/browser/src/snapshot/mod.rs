@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub(crate) use tree::SnapshotNode;
-use tree::{AxTree, Frames};
+use tree::{AxTree, FrameTrees};
 
 /// The maximum number of frames whose content is included.
 const MOST_FRAMES: usize = 50;
@@ -39,11 +39,11 @@ pub struct SnapshotPart {
     /// A text, to include only the lines around its occurrences.
     pub find: Option<String>,
     /// The maximum number of characters.
-    pub most: usize,
+    pub max_chars: usize,
 }
 
 #[derive(Deserialize)]
-struct Captured {
+struct CapturedSnapshot {
     documents: Vec<CapturedDocument>,
 }
 
@@ -67,7 +67,7 @@ struct RareFlags {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Owner {
+struct FrameOwner {
     backend_node_id: i64,
 }
 
@@ -89,7 +89,7 @@ impl Tab {
     /// The page does not answer, or the ref's element no longer exists.
     pub async fn snapshot(&self, part: &SnapshotPart) -> Result<String> {
         let root = self.build_tree().await?;
-        let lines = self.remember(&root)?;
+        let lines = self.store_snapshot(&root)?;
         let root = match part.within {
             None => &root,
             Some(number) => {
@@ -100,13 +100,13 @@ impl Tab {
         };
         if let Some(text) = &part.find {
             return Ok(match part.within {
-                None => print::around(&lines, text, part.most),
-                Some(_) => print::around(&print::lines(root), text, part.most),
+                None => print::lines_around(&lines, text, part.max_chars),
+                Some(_) => print::lines_around(&print::lines(root), text, part.max_chars),
             });
         }
         let budget = print::SnapshotPrinter {
             tab: self,
-            most: part.most,
+            most: part.max_chars,
         };
         Ok(budget.print(root))
     }
@@ -116,9 +116,9 @@ impl Tab {
     /// # Errors
     /// The page does not answer.
     pub async fn difference(&self, most: usize) -> Result<String> {
-        let before = self.with(|tab| tab.seen.clone())?;
+        let before = self.with(|tab| tab.last_snapshot.clone())?;
         let root = self.build_tree().await?;
-        let lines = self.remember(&root)?;
+        let lines = self.store_snapshot(&root)?;
         match before {
             Some(before) if before.url == self.url() || !before.lines.is_empty() => {
                 Ok(diff::difference(&before.lines, &lines, most))
@@ -154,7 +154,7 @@ impl Tab {
     /// Returns the lines of the page that are similar to `text`.
     pub(crate) async fn similar_lines(&self, text: &str) -> Result<Vec<String>> {
         let root = self.build_tree().await?;
-        Ok(print::near(&print::lines(&root), text))
+        Ok(print::similar_lines(&print::lines(&root), text))
     }
 
     /// Returns the line of one element.
@@ -165,22 +165,22 @@ impl Tab {
             if node.number.is_none() {
                 node.number = node
                     .backend
-                    .and_then(|backend| self.give_ref(node.frame.as_ref(), backend));
+                    .and_then(|backend| self.assign_ref(node.frame.as_ref(), backend));
             }
             node.line()
         });
         Ok(line)
     }
 
-    fn remember(&self, root: &SnapshotNode) -> Result<Arc<Vec<String>>> {
+    fn store_snapshot(&self, root: &SnapshotNode) -> Result<Arc<Vec<String>>> {
         let lines = Arc::new(print::lines(root));
         let kept = Arc::clone(&lines);
         let url = self.url();
-        self.with(|tab| tab.seen = Some(LastSnapshot { lines: kept, url }))?;
+        self.with(|tab| tab.last_snapshot = Some(LastSnapshot { lines: kept, url }))?;
         Ok(lines)
     }
 
-    pub(crate) fn give_ref(&self, frame: &str, node: i64) -> Option<u32> {
+    pub(crate) fn assign_ref(&self, frame: &str, node: i64) -> Option<u32> {
         let mut state = self.shared.state();
         let tab = state.tabs.get(&self.number)?;
         let loader = tab.frames.get(frame)?.loader.clone();
@@ -191,7 +191,7 @@ impl Tab {
             url: tab.url(),
             node,
         };
-        Some(state.refs.of(entry))
+        Some(state.refs.assign(entry))
     }
 
     /// Queries the trees of all frames and merges them.
@@ -208,7 +208,7 @@ impl Tab {
         })?;
         frames.sort_unstable();
         frames.truncate(MOST_FRAMES);
-        let captured = self.call_within::<Captured>(
+        let captured = self.call_within::<CapturedSnapshot>(
             LOOKS,
             "DOMSnapshot.captureSnapshot",
             json!({"computedStyles": [], "includePaintOrder": false}),
@@ -234,10 +234,10 @@ impl Tab {
                     .filter_map(|&at| nodes.backend_node_id.get(at)),
             );
         }
-        let mut trees = Frames::new(main.clone(), whole, clickable);
+        let mut trees = FrameTrees::new(main.clone(), whole, clickable);
         for frame in frames {
             // A frame may disappear during the queries.
-            let owner = self.call::<Owner>("DOM.getFrameOwner", json!({"frameId": frame}));
+            let owner = self.call::<FrameOwner>("DOM.getFrameOwner", json!({"frameId": frame}));
             let tree = self.call_within::<AxTree>(
                 LOOKS,
                 "Accessibility.getFullAXTree",
@@ -249,11 +249,11 @@ impl Tab {
             }
         }
         let mut root = trees.build();
-        self.give_refs(&mut root);
+        self.assign_refs(&mut root);
         Ok(root)
     }
 
-    fn give_refs(&self, root: &mut SnapshotNode) {
+    fn assign_refs(&self, root: &mut SnapshotNode) {
         let mut state = self.shared.state();
         let Some(tab) = state.tabs.get(&self.number) else {
             return;
@@ -272,7 +272,7 @@ impl Tab {
             let Some(loader) = loaders.get(node.frame.as_ref()) else {
                 return;
             };
-            node.number = Some(refs.of(RefEntry {
+            node.number = Some(refs.assign(RefEntry {
                 tab: number,
                 frame: node.frame.as_ref().to_owned(),
                 loader: loader.clone(),

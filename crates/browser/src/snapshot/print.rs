@@ -34,7 +34,7 @@ pub(super) struct SnapshotPrinter<'a> {
 
 impl SnapshotPrinter<'_> {
     pub(super) fn print(&self, root: &SnapshotNode) -> String {
-        let sized = Sized::of(root, 0);
+        let sized = SizedNode::measure(root, 0);
         let mut out = String::new();
         if root.role == "page" {
             self.children(&sized, 0, self.most, &mut out);
@@ -47,7 +47,7 @@ impl SnapshotPrinter<'_> {
         out
     }
 
-    fn node(&self, sized: &Sized<'_>, depth: usize, budget: usize, out: &mut String) {
+    fn node(&self, sized: &SizedNode<'_>, depth: usize, budget: usize, out: &mut String) {
         indent(out, depth);
         out.push_str(&sized.line);
         out.push('\n');
@@ -55,7 +55,7 @@ impl SnapshotPrinter<'_> {
         self.children(sized, depth + 1, budget.saturating_sub(own), out);
     }
 
-    fn children(&self, sized: &Sized<'_>, depth: usize, budget: usize, out: &mut String) {
+    fn children(&self, sized: &SizedNode<'_>, depth: usize, budget: usize, out: &mut String) {
         let below: usize = sized.children.iter().map(|child| child.size).sum();
         if below <= budget {
             for child in &sized.children {
@@ -92,7 +92,7 @@ impl SnapshotPrinter<'_> {
         self.rest(sized, depth, left_out, out);
     }
 
-    fn rest(&self, sized: &Sized<'_>, depth: usize, left_out: usize, out: &mut String) {
+    fn rest(&self, sized: &SizedNode<'_>, depth: usize, left_out: usize, out: &mut String) {
         if left_out == 0 {
             return;
         }
@@ -100,7 +100,7 @@ impl SnapshotPrinter<'_> {
         let node = sized.node;
         let number = node.number.or_else(|| {
             node.backend
-                .and_then(|backend| self.tab.give_ref(&node.frame, backend))
+                .and_then(|backend| self.tab.assign_ref(&node.frame, backend))
         });
         match number {
             Some(number) if node.role != "page" => {
@@ -119,7 +119,7 @@ fn indent(out: &mut String, depth: usize) {
 
 /// Returns the maximum size of each part so that all fit: small parts get all they need, the others
 /// an equal share.
-fn share(parts: &[Sized<'_>], budget: usize) -> usize {
+fn share(parts: &[SizedNode<'_>], budget: usize) -> usize {
     let mut sizes: Vec<usize> = parts.iter().map(|part| part.size).collect();
     sizes.sort_unstable();
     let (mut left, mut count) = (budget, sizes.len());
@@ -135,21 +135,21 @@ fn share(parts: &[Sized<'_>], budget: usize) -> usize {
 }
 
 /// A tree with the number of characters of each part.
-struct Sized<'a> {
+struct SizedNode<'a> {
     node: &'a SnapshotNode,
     line: String,
     size: usize,
-    children: Vec<Sized<'a>>,
+    children: Vec<SizedNode<'a>>,
 }
 
-impl<'a> Sized<'a> {
-    fn of(node: &'a SnapshotNode, depth: usize) -> Self {
+impl<'a> SizedNode<'a> {
+    fn measure(node: &'a SnapshotNode, depth: usize) -> Self {
         let line = node.line();
         let inner = if node.role == "page" { 0 } else { depth + 1 };
         let children: Vec<Self> = node
             .children
             .iter()
-            .map(|child| Self::of(child, inner))
+            .map(|child| Self::measure(child, inner))
             .collect();
         let below: usize = children.iter().map(|child| child.size).sum();
         Self {
@@ -162,7 +162,7 @@ impl<'a> Sized<'a> {
 }
 
 /// Returns the lines that contain `text`, with the lines around them.
-pub(super) fn around(lines: &[String], text: &str, most: usize) -> String {
+pub(super) fn lines_around(lines: &[String], text: &str, most: usize) -> String {
     let wanted = text.to_lowercase();
     let hits: Vec<usize> = (0..lines.len())
         .filter(|&at| lines[at].to_lowercase().contains(&wanted))
@@ -200,7 +200,7 @@ pub(super) fn around(lines: &[String], text: &str, most: usize) -> String {
 }
 
 /// Returns up to three lines that contain the first letters of any word of `text`.
-pub(super) fn near(lines: &[String], text: &str) -> Vec<String> {
+pub(super) fn similar_lines(lines: &[String], text: &str) -> Vec<String> {
     let wanted: Vec<String> = text
         .split_whitespace()
         .map(|word| word.chars().take(4).collect::<String>().to_lowercase())
@@ -225,7 +225,7 @@ mod tests {
     fn lines_around_hits_come_once_and_in_order() {
         let lines: Vec<String> = (0..20).map(|number| format!("- item {number}!")).collect();
         insta_like(
-            &around(&lines, "item 5!", 1_000),
+            &lines_around(&lines, "item 5!", 1_000),
             &[
                 "- item 3!",
                 "- item 4!",
@@ -234,11 +234,11 @@ mod tests {
                 "- item 7!",
             ],
         );
-        let two = around(&lines, "ITEM 1", 10_000);
+        let two = lines_around(&lines, "ITEM 1", 10_000);
         assert_eq!(two.matches("item 11!").count(), 1);
-        assert!(around(&lines, "item", 60).contains("more matching lines"));
-        assert!(around(&lines, "absent", 60).starts_with("No line has"));
-        assert_eq!(near(&lines, "Items done")[0], "item 0!");
+        assert!(lines_around(&lines, "item", 60).contains("more matching lines"));
+        assert!(lines_around(&lines, "absent", 60).starts_with("No line has"));
+        assert_eq!(similar_lines(&lines, "Items done")[0], "item 0!");
     }
 
     fn insta_like(text: &str, lines: &[&str]) {

@@ -113,12 +113,12 @@ impl KeepFilter for AxProperty {
 }
 
 /// Deserializes a list and drops unneeded elements immediately.
-fn kept<'de, T: Deserialize<'de> + KeepFilter, D: Deserializer<'de>>(
+fn deserialize_kept<'de, T: Deserialize<'de> + KeepFilter, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    struct List<T>(PhantomData<T>);
+    struct KeptList<T>(PhantomData<T>);
 
-    impl<'de, T: Deserialize<'de> + KeepFilter> Visitor<'de> for List<T> {
+    impl<'de, T: Deserialize<'de> + KeepFilter> Visitor<'de> for KeptList<T> {
         type Value = Vec<T>;
 
         fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,7 +137,7 @@ fn kept<'de, T: Deserialize<'de> + KeepFilter, D: Deserializer<'de>>(
         }
     }
 
-    deserializer.deserialize_seq(List(PhantomData))
+    deserializer.deserialize_seq(KeptList(PhantomData))
 }
 
 impl AxNode {
@@ -242,19 +242,19 @@ impl SnapshotNode {
 }
 
 /// The trees of a page's frames.
-pub(super) struct Frames {
-    main: (Arc<str>, Tree),
+pub(super) struct FrameTrees {
+    main: (Arc<str>, AxNodeTree),
     /// Keyed by the node of the element that contains the frame.
-    others: HashMap<i64, (Arc<str>, Tree)>,
+    others: HashMap<i64, (Arc<str>, AxNodeTree)>,
     clickable: HashSet<i64>,
 }
 
-struct Tree {
+struct AxNodeTree {
     nodes: Vec<AxNode>,
     by_id: HashMap<AxId, usize>,
 }
 
-impl Tree {
+impl AxNodeTree {
     fn new(tree: AxTree) -> Self {
         let by_id = tree
             .nodes
@@ -269,16 +269,16 @@ impl Tree {
     }
 }
 
-struct Builder<'a> {
-    frames: &'a Frames,
+struct SnapshotBuilder<'a> {
+    frames: &'a FrameTrees,
     left: usize,
     dropped: usize,
 }
 
-impl Frames {
+impl FrameTrees {
     pub(super) fn new(main: String, tree: AxTree, clickable: HashSet<i64>) -> Self {
         Self {
-            main: (Arc::from(main), Tree::new(tree)),
+            main: (Arc::from(main), AxNodeTree::new(tree)),
             others: HashMap::new(),
             clickable,
         }
@@ -286,11 +286,11 @@ impl Frames {
 
     pub(super) fn add(&mut self, owner: i64, frame: String, tree: AxTree) {
         self.others
-            .insert(owner, (Arc::from(frame), Tree::new(tree)));
+            .insert(owner, (Arc::from(frame), AxNodeTree::new(tree)));
     }
 
     pub(super) fn build(&self) -> SnapshotNode {
-        let mut builder = Builder {
+        let mut builder = SnapshotBuilder {
             frames: self,
             left: MOST_NODES,
             dropped: 0,
@@ -320,12 +320,12 @@ impl Frames {
     }
 }
 
-impl Builder<'_> {
+impl SnapshotBuilder<'_> {
     /// Adds the lines of node `at` to `into`: the node itself, or only its children if the node
     /// shows nothing itself.
     fn below(
         &mut self,
-        tree: &Tree,
+        tree: &AxNodeTree,
         frame: &Arc<str>,
         at: usize,
         above: &str,

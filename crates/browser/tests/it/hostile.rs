@@ -31,7 +31,7 @@ async fn a_page_that_asks_for_ever_is_left() {
     };
     let tab = opened.browser.selected().await.unwrap();
     drop(tab.navigate(&opened.url("/"), LIMIT).await);
-    let notes = opened.browser.take_notes();
+    let notes = opened.browser.take_notices();
     assert!(!notes.is_empty() && notes.len() < 60, "{notes:?}");
     let calm = opened.browser.open().await.unwrap();
     calm.navigate(&opened.url("/2"), LIMIT).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_crash_is_told_and_the_next_navigation_works() {
             .await,
     );
     let part = SnapshotPart {
-        most: 100,
+        max_chars: 100,
         ..SnapshotPart::default()
     };
     let error = tab.snapshot(&part).await.unwrap_err();
@@ -97,7 +97,7 @@ async fn a_crash_is_told_and_the_next_navigation_works() {
     assert!(snapshot(&tab).await.contains("One"));
     opened.process.start_kill().unwrap();
     opened.process.wait().await.unwrap();
-    haft_testkit::until("its end is seen", || opened.browser.ended()).await;
+    haft_testkit::until("its end is seen", || opened.browser.has_exited()).await;
     assert_eq!(tab.snapshot(&part).await.unwrap_err(), ChromiumError::Ended);
 }
 
@@ -110,7 +110,7 @@ async fn thirty_thousand_elements_fit_a_snapshot() {
         return;
     };
     let part = SnapshotPart {
-        most: 20_000,
+        max_chars: 20_000,
         ..SnapshotPart::default()
     };
     match tab.snapshot(&part).await {
@@ -220,7 +220,7 @@ async fn a_script_of_a_page_that_never_ends_is_stopped() {
     };
     let tab = opened.browser.selected().await.unwrap();
     let part = SnapshotPart {
-        most: 1_000,
+        max_chars: 1_000,
         ..SnapshotPart::default()
     };
     let mut said = None;

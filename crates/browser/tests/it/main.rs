@@ -90,7 +90,7 @@ impl Opened {
             .spawn()
             .unwrap();
         let options = ChromiumOptions {
-            judge,
+            interceptor: judge,
             downloads: Some(folder.path().display().to_string()),
         };
         let (reader, writer) = (
@@ -120,7 +120,7 @@ impl Opened {
 
 async fn snapshot(tab: &Tab) -> String {
     let part = SnapshotPart {
-        most: 20_000,
+        max_chars: 20_000,
         ..SnapshotPart::default()
     };
     tab.snapshot(&part).await.unwrap()

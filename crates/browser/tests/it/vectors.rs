@@ -192,7 +192,7 @@ async fn v9_an_alert_is_told_and_the_page_goes_on() {
     };
     click(&tab, "Go").await.unwrap();
     assert_eq!(
-        opened.browser.take_notes(),
+        opened.browser.take_notices(),
         ["an alert showed \"Mind it\" (accepted)"]
     );
     assert!(snapshot(&tab).await.contains("after"));
@@ -211,7 +211,7 @@ async fn v10_a_question_ends_the_action_and_waits() {
     );
     let refused = tab
         .snapshot(&SnapshotPart {
-            most: 100,
+            max_chars: 100,
             ..SnapshotPart::default()
         })
         .await;
@@ -251,7 +251,7 @@ async fn v12_a_new_tab_is_told_and_not_selected() {
     let tabs = opened.browser.tabs();
     assert!(tabs[0].selected && !tabs[1].selected);
     assert_eq!(
-        opened.browser.take_notes(),
+        opened.browser.take_notices(),
         ["tab 1 opened tab 2 (not selected)"]
     );
     let second = opened.browser.select(2).await.unwrap();
@@ -275,7 +275,7 @@ async fn v13_a_long_page_fits_and_is_found_in() {
     );
     let find = SnapshotPart {
         find: Some("item number 19999".to_owned()),
-        most: 20_000,
+        max_chars: 20_000,
         within: None,
     };
     let found = tab.snapshot(&find).await.unwrap();
@@ -375,7 +375,7 @@ async fn v18_a_picture_has_a_size_that_models_take() {
         return;
     };
     let tab = opened.go("/").await;
-    let picture = tab.picture(ScreenshotArea::Page).await.unwrap();
+    let picture = tab.take_screenshot(ScreenshotArea::Page).await.unwrap();
     assert_eq!(picture.shows.1, 8000);
     assert!(picture.cut_from.is_some_and(|(_, height)| height >= 30_000));
     let (width, height) = size(&picture);
@@ -383,7 +383,7 @@ async fn v18_a_picture_has_a_size_that_models_take() {
         width.max(height) <= 1_568 && height > 1_400,
         "{width}x{height}"
     );
-    let view = tab.picture(ScreenshotArea::View).await.unwrap();
+    let view = tab.take_screenshot(ScreenshotArea::View).await.unwrap();
     assert_eq!((size(&view), view.cut_from), ((1280, 800), None));
 }
 

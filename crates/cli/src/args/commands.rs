@@ -6,20 +6,20 @@ use clap::{Args, Subcommand, ValueEnum};
 use haft::ToolFormat;
 
 use super::McpCommand;
-use crate::modes::headless::flags::{Headless, ModelFlags, PromptFlags, ProviderKind};
+use crate::modes::headless::flags::{HeadlessFlags, ModelFlags, PromptFlags, ProviderKind};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Let a model work on a prompt.
     #[command(skip)]
-    Headless(Box<Headless>),
+    Headless(Box<HeadlessFlags>),
     /// Let a model work with the user at the terminal.
     #[command(skip)]
-    Interactive(Box<Headless>),
+    Interactive(Box<HeadlessFlags>),
     /// Watch a session in a scratch project: no key, no network.
     ///
     /// The model is scripted. The loop, the tools, the rules, the sandbox and undo are the real ones.
-    Demo(Demo),
+    Demo(DemoFlags),
     /// Run tool calls from stdin: one JSON line per call, one JSON line per result.
     ///
     /// A line is {"id"?, "name", "input"}, answered by {"id", "name", "is_error", "content",
@@ -53,23 +53,23 @@ and reads these lines at any time:
     /// separate session: a file that it names is treated as read, so that it can be edited.
     Call(CallFlags),
     /// List the tools, or show one tool.
-    Tools(Tools),
+    Tools(ToolsFlags),
     /// List models and choose one.
     ///
     /// The list comes from the provider and is cached for a day. `*` marks the model that sessions use: that of
     /// --model, otherwise `model` in the settings, otherwise ANTHROPIC_MODEL (or OPENAI_MODEL), otherwise the
     /// only model or the newest of a common family. Aliases (`sonnet`, `opus`, `haiku`) mean the newest model of
     /// their family, unless ANTHROPIC_DEFAULT_SONNET_MODEL and the like name another.
-    Models(Models),
+    Models(ModelsFlags),
     /// Undo changes that calls made in this directory.
     ///
     /// Without an id, haft undoes the last change; run it again for the one before. Files get exactly
     /// their earlier bytes. If a file changed since, haft changes nothing and shows the earlier, the
     /// recorded and the current content. An undo can be undone.
-    Undo(Undo),
+    Undo(UndoFlags),
     /// Show, test and edit permission rules.
     #[command(subcommand)]
-    Permissions(Permissions),
+    Permissions(PermissionsCommand),
     /// Check the environment of a session: settings, key, model, server, trust, programs, sandbox.
     ///
     /// doctor runs no program of the workspace and changes nothing. It asks the model provider for its list
@@ -85,7 +85,7 @@ and reads these lines at any time:
     /// Conversations of other programs that use the same directory are included and can be continued.
     /// `haft help state` describes where haft stores data.
     #[command(subcommand)]
-    Sessions(Sessions),
+    Sessions(SessionsCommand),
     /// Manage MCP servers, or serve haft's tools over MCP.
     #[command(subcommand)]
     Mcp(McpCommand),
@@ -137,7 +137,7 @@ pub(crate) struct ExecFlags {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Demo {
+pub(crate) struct DemoFlags {
     /// Do not pause between the steps.
     #[arg(long)]
     pub(crate) fast: bool,
@@ -152,7 +152,7 @@ Examples:
   haft models                        list the models of the provider
   haft models use NAME               use this model from now on
   haft models --base-url http://127.0.0.1:8080/v1")]
-pub(crate) struct Models {
+pub(crate) struct ModelsFlags {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -176,7 +176,7 @@ pub(crate) enum ModelChoiceCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Sessions {
+pub(crate) enum SessionsCommand {
     /// List the conversations, newest first.
     List {
         /// Print JSON.
@@ -256,7 +256,7 @@ Examples:
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Permissions {
+pub(crate) enum PermissionsCommand {
     /// Explain the decision about a call: its parts, their effects, and the rule that decides.
     #[command(after_help = "\
 Examples:
@@ -337,7 +337,7 @@ Examples:
   haft undo --list          list the changes, newest first
   haft undo --preview       show what undoing the last change would do
   haft undo --since 10m     undo the last ten minutes")]
-pub(crate) struct Undo {
+pub(crate) struct UndoFlags {
     /// The change to undo: the id of the call that made it, or a unique beginning of the id.
     #[arg(value_name = "CALL_ID")]
     pub(crate) call_id: Option<String>,
@@ -354,7 +354,7 @@ pub(crate) struct Undo {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Tools {
+pub(crate) struct ToolsFlags {
     /// The tool to show, with its parameters.
     pub(crate) name: Option<String>,
     /// Print the definitions as JSON in Anthropic's format.
@@ -362,7 +362,7 @@ pub(crate) struct Tools {
     pub(crate) json: bool,
     /// Print the definitions in the format of this provider.
     #[arg(long)]
-    pub(crate) format: Option<Provider>,
+    pub(crate) format: Option<ToolFormatArg>,
     /// Print the size of each definition in tokens, largest first.
     #[arg(long, conflicts_with_all = ["json", "format"])]
     pub(crate) cost: bool,
@@ -370,18 +370,18 @@ pub(crate) struct Tools {
 
 /// The values of `--format`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Provider {
+pub(crate) enum ToolFormatArg {
     Anthropic,
     Openai,
     Mcp,
 }
 
-impl From<Provider> for ToolFormat {
-    fn from(provider: Provider) -> Self {
+impl From<ToolFormatArg> for ToolFormat {
+    fn from(provider: ToolFormatArg) -> Self {
         match provider {
-            Provider::Anthropic => Self::Anthropic,
-            Provider::Openai => Self::OpenAi,
-            Provider::Mcp => Self::Mcp,
+            ToolFormatArg::Anthropic => Self::Anthropic,
+            ToolFormatArg::Openai => Self::OpenAi,
+            ToolFormatArg::Mcp => Self::Mcp,
         }
     }
 }

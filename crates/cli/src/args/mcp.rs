@@ -3,12 +3,12 @@
 use clap::{Args, Subcommand, ValueEnum};
 use haft_host::ServerScope;
 
-use super::McpServe;
+use super::McpServeFlags;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     #[command(flatten)]
-    Servers(McpServers),
+    Servers(McpServersCommand),
     /// Serve the tools to MCP clients: over stdin and stdout, or over HTTP.
     ///
     /// Each client has its own session: its own directory, read files and undo. Rules, settings and
@@ -27,19 +27,19 @@ Examples:
 
 Environment:
   HAFT_MCP_TOKEN  the token that HTTP clients must send")]
-    Serve(McpServe),
+    Serve(McpServeFlags),
 }
 
 /// Servers whose tools sessions use.
 #[derive(Debug, Subcommand)]
-pub(crate) enum McpServers {
+pub(crate) enum McpServersCommand {
     /// Add a server: a URL, or a command after `--`.
     #[command(after_help = "\
 Examples:
   haft mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
   haft mcp add -e API_KEY='${API_KEY}' -s user db -- db-server --read-only
   haft mcp add -t http -H 'X-Team: blue' tracker https://tracker.example.com/mcp")]
-    Add(McpAdd),
+    Add(McpAddFlags),
     /// Add a server by its JSON entry: '{\"command\": \"…\", \"args\": […]}' or '{\"type\": \"http\", \"url\": \"…\"}'.
     AddJson {
         /// The name of the server; tools are mcp__NAME__TOOL.
@@ -100,7 +100,7 @@ Examples:
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct McpAdd {
+pub(crate) struct McpAddFlags {
     /// The transport. Default: stdio for a command, http for a URL.
     #[arg(short, long, value_enum)]
     pub(crate) transport: Option<McpTransport>,

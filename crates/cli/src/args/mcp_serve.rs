@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[derive(Debug, Args)]
-pub(crate) struct McpServe {
+pub(crate) struct McpServeFlags {
     /// Serve over stdin and stdout (the default).
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,

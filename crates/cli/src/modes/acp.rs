@@ -12,7 +12,7 @@ use crate::{
     clock::session_clock,
     exit::Exit,
     session, show,
-    signals::Signals,
+    signals::StopSignals,
     stdio::pipes,
 };
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(args: SessionArgs, flags: AcpFlags) -> anyhow::Result<Ex
         !std::io::stdout().is_terminal(),
         "stdout is a terminal: an editor starts this and talks to it (`haft help editors` has blocks to copy)"
     );
-    let signals = Signals::listen()?;
+    let signals = StopSignals::listen()?;
     let agent = AcpAgent::new(sessions(&args, &flags)?, env!("CARGO_PKG_VERSION"), warn)
         .clock(session_clock());
     let stop = signals.token();

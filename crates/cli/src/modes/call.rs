@@ -10,7 +10,7 @@ use crate::{
     args::{CallFlags, SessionArgs},
     exit::Exit,
     session,
-    show::{self, Style},
+    show::{self, ConsoleStyle},
 };
 
 pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Exit> {
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
         }
     });
     let interrupted = haft.session_token();
-    look_first(&mut haft, &call.name, &input).await;
+    read_named_file(&mut haft, &call.name, &input).await;
     let finished = haft.call(&call.name, input).await;
     telemetry.close(None).await;
     if call.json {
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
             &finished.card,
             finished.is_error,
             &haft.context().cwd,
-            Style::of_stdout(),
+            ConsoleStyle::of_stdout(),
         );
         show::drawn(card.trim_end())?;
     } else {
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
 /// Reads the file that the call names, so that the call may edit it. A session with a single call
 /// has read nothing, so every edit would be rejected; a caller that names a file is assumed to know
 /// its current contents.
-async fn look_first(haft: &mut Haft, name: &str, input: &Value) {
+async fn read_named_file(haft: &mut Haft, name: &str, input: &Value) {
     if name == "Read" {
         return;
     }

@@ -4,13 +4,13 @@ use haft_host::{AvailableModels, ModelProvider, available_models, save_model};
 use serde_json::{Value, json};
 
 use crate::{
-    args::{ModelChoiceCommand, Models, SessionArgs},
+    args::{ModelChoiceCommand, ModelsFlags, SessionArgs},
     exit::Exit,
     modes::headless::flags::ProviderKind,
     session, show,
 };
 
-pub(crate) async fn run(args: SessionArgs, models: Models) -> anyhow::Result<Exit> {
+pub(crate) async fn run(args: SessionArgs, models: ModelsFlags) -> anyhow::Result<Exit> {
     let mut config = session::config(&args)?;
     config.model.base_url.clone_from(&models.base_url);
     config.model.provider = models.provider.map(|provider| match provider {
@@ -48,7 +48,7 @@ fn table(found: &AvailableModels, listed: &[haft_models::ModelInfo]) -> String {
     let default = found.default.as_deref().ok();
     let default = default.map(|name| haft_models::model_listing::split_window(name).0);
     for model in listed {
-        let price = found.prices.of(&model.id);
+        let price = found.prices.price(&model.id);
         let dollars =
             |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         rows.push([
@@ -66,7 +66,7 @@ fn table(found: &AvailableModels, listed: &[haft_models::ModelInfo]) -> String {
     }
     let known = listed
         .iter()
-        .any(|model| found.prices.of(&model.id).is_some());
+        .any(|model| found.prices.price(&model.id).is_some());
     let mut text = show::table(&rows);
     let count = match listed.len() {
         1 => "1 model".to_owned(),
@@ -106,7 +106,7 @@ fn as_json(found: &AvailableModels) -> Value {
             "display_name": model.display_name,
             "window": model.window,
             "max_output": model.max_output,
-            "price": found.prices.of(&model.id),
+            "price": found.prices.price(&model.id),
         })
     });
     json!({

@@ -11,7 +11,7 @@ use haft_models::{Block, Prices};
 use serde_json::{Value, json};
 
 use crate::{
-    args::{SessionArgs, Sessions},
+    args::{SessionArgs, SessionsCommand},
     exit::Exit,
     line_input::{AnswerSource, LineInput, read_answer},
     modes::session_stats,
@@ -21,21 +21,21 @@ use crate::{
 /// The number of characters of the first prompt in the list.
 const ABOUT: usize = 60;
 
-pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &SessionArgs, asked: &SessionsCommand) -> anyhow::Result<Exit> {
     let sessions = conversations(&Environment::from_process(), &session::cwd(args)?);
     match asked {
-        Sessions::List { json } => list(&sessions.list()?, *json)?,
-        Sessions::Show { session, json } => {
+        SessionsCommand::List { json } => list(&sessions.list()?, *json)?,
+        SessionsCommand::Show { session, json } => {
             let id = sessions.find(session)?;
             let lines = std::fs::read_to_string(sessions.path(id))?;
             show(&lines, *json)?;
         }
-        Sessions::Rename { session, title } => {
+        SessionsCommand::Rename { session, title } => {
             let id = sessions.find(session)?;
             sessions.rename(id, title)?;
             show::line(&format!("{id} is called {}", show::clean(title)))?;
         }
-        Sessions::Export {
+        SessionsCommand::Export {
             session,
             file,
             html,
@@ -55,17 +55,17 @@ pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> 
                     .map(|file| (ExportFormat::Markdown, file.as_deref())),
             );
             if wanted.is_empty() {
-                let format = file.as_deref().map(ExportFormat::of_file);
+                let format = file.as_deref().map(ExportFormat::from_file_name);
                 wanted.push((format.unwrap_or(ExportFormat::Markdown), file.as_deref()));
             }
             for one in wanted {
                 export(&transcript, &prices, one, existing)?;
             }
         }
-        Sessions::Stats { session, all, json } => {
+        SessionsCommand::Stats { session, all, json } => {
             session_stats::run(args, &sessions, session.as_deref(), *all, *json)?;
         }
-        Sessions::Delete { session, yes } => {
+        SessionsCommand::Delete { session, yes } => {
             let id = sessions.find(session)?;
             if !yes && !is_agreed(id)? {
                 return Ok(Exit::Usage);
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> 
 
 /// Asks for confirmation before a session is deleted.
 fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
-    let source = AnswerSource::of_stdin();
+    let source = AnswerSource::from_stdin();
     let source = source.filter(|_| show::stderr_is_terminal());
     let Some(source) = source else {
         anyhow::bail!("no terminal to ask for confirmation: use --yes to delete session {id}");
@@ -164,13 +164,13 @@ fn show(lines: &str, as_json: bool) -> anyhow::Result<()> {
         let role = json!(message.role);
         show::line(&format!("{}:", role.as_str().unwrap_or_default()))?;
         for block in &message.content {
-            show::line(&indented(&words(block)))?;
+            show::line(&indented(&block_text(block)))?;
         }
     }
     Ok(())
 }
 
-fn words(block: &Block) -> String {
+fn block_text(block: &Block) -> String {
     match block {
         Block::Text { text } => text.clone(),
         Block::Thinking { thinking, .. } => format!("(thinking) {thinking}"),

@@ -1,16 +1,16 @@
 //! `haft tools`: lists the tools, human-readable or in a provider's format.
 
-use haft::{Access, Haft, Pool, ToolFormat, engine::pool::PoolTool, engine::pool::definitions};
+use haft::{ToolAccess, Haft, Pool, ToolFormat, engine::pool::PoolTool, engine::pool::definitions};
 use serde_json::Value;
 
 use crate::{
-    args::{SessionArgs, Tools},
+    args::{SessionArgs, ToolsFlags},
     exit::Exit,
     session,
-    show::{self, Style},
+    show::{self, ConsoleStyle},
 };
 
-pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit> {
+pub(crate) async fn run(args: SessionArgs, tools: ToolsFlags) -> anyhow::Result<Exit> {
     let haft = session::tools(&args, None).await?;
     let pool = haft.pool();
     let format = tools
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
                     let definition = definitions::definition(tool.spec(), format);
                     show::json(&serde_json::to_string_pretty(&definition)?)?;
                 }
-                None => show::drawn(&page(tool, Style::of_stdout()))?,
+                None => show::drawn(&page(tool, ConsoleStyle::of_stdout()))?,
             }
         }
     }
@@ -162,24 +162,24 @@ fn table(agent: &Haft, callable: &Pool) -> String {
 }
 
 /// Returns the risk level of a tool. Rules decide on single calls: `haft permissions explain`.
-fn level(access: Access) -> &'static str {
+fn level(access: ToolAccess) -> &'static str {
     match access {
-        Access::Reads => "safe",
-        Access::Paths => "needs confirmation",
-        Access::Anything => "dangerous",
+        ToolAccess::Reads => "safe",
+        ToolAccess::Paths => "needs confirmation",
+        ToolAccess::Anything => "dangerous",
     }
 }
 
 /// Describes which other calls may run concurrently with a call of this tool.
-fn concurrency(access: Access) -> &'static str {
+fn concurrency(access: ToolAccess) -> &'static str {
     match access {
-        Access::Reads => "parallel",
-        Access::Paths => "per file",
-        Access::Anything => "alone",
+        ToolAccess::Reads => "parallel",
+        ToolAccess::Paths => "per file",
+        ToolAccess::Anything => "alone",
     }
 }
 
-fn page(tool: &PoolTool, style: Style) -> String {
+fn page(tool: &PoolTool, style: ConsoleStyle) -> String {
     let spec = tool.spec();
     let mut page = format!("{}\n", style.bold(&spec.name));
     if !spec.profile.aliases.is_empty() {

@@ -15,9 +15,9 @@ use haft_journal::{
 };
 
 use crate::{
-    args::{SessionArgs, Undo},
+    args::{SessionArgs, UndoFlags},
     exit::Exit,
-    show::{self, Style},
+    show::{self, ConsoleStyle},
 };
 
 /// The maximum number of changes of a session that are considered.
@@ -27,7 +27,7 @@ const TOLD: usize = 50;
 /// The maximum number of characters of a command line in the list.
 const ABOUT: usize = 60;
 
-pub(crate) fn run(session: &SessionArgs, undo: &Undo) -> anyhow::Result<Exit> {
+pub(crate) fn run(session: &SessionArgs, undo: &UndoFlags) -> anyhow::Result<Exit> {
     let cwd = match &session.cwd {
         Some(cwd) => std::path::absolute(cwd)?,
         None => env::current_dir().context("the current directory cannot be found")?,
@@ -46,7 +46,7 @@ pub(crate) fn run(session: &SessionArgs, undo: &Undo) -> anyhow::Result<Exit> {
     for (history, which) in chosen(&histories, undo)? {
         let undone = history.undo(&ticket, &which, mode)?;
         nothing = false;
-        tell(&undone, &cwd)?;
+        print_outcome(&undone, &cwd)?;
         if undone.conflict.is_some() {
             return Ok(Exit::CallFailed);
         }
@@ -76,7 +76,7 @@ fn histories(cwd: &Path) -> anyhow::Result<Vec<UndoHistory>> {
 /// Returns the selected changes with their sessions, the newest first.
 fn chosen<'a>(
     histories: &'a [UndoHistory],
-    undo: &Undo,
+    undo: &UndoFlags,
 ) -> anyhow::Result<Vec<(&'a UndoHistory, UndoSelection)>> {
     let mut changes = Vec::new();
     for history in histories {
@@ -102,7 +102,7 @@ fn chosen<'a>(
                 let known = since_then
                     .iter()
                     .any(|(other, _)| other.folder() == history.folder());
-                if stands(unit) && unit.time >= since && !known {
+                if is_in_effect(unit) && unit.time >= since && !known {
                     since_then.push((*history, UndoSelection::Since(since)));
                 }
             }
@@ -111,7 +111,7 @@ fn chosen<'a>(
         (None, None) => {
             let last = changes
                 .iter()
-                .find(|(_, unit)| stands(unit) && unit.undoes.is_empty());
+                .find(|(_, unit)| is_in_effect(unit) && unit.undoes.is_empty());
             Ok(last
                 .map(|(history, _)| (*history, UndoSelection::Last))
                 .into_iter()
@@ -120,7 +120,7 @@ fn chosen<'a>(
     }
 }
 
-fn stands(unit: &UnitSummary) -> bool {
+fn is_in_effect(unit: &UnitSummary) -> bool {
     unit.state == UnitState::Made
 }
 
@@ -182,8 +182,8 @@ fn state(unit: &UnitSummary) -> String {
     }
 }
 
-fn tell(undone: &UndoOutcome, cwd: &Path) -> anyhow::Result<()> {
-    let style = Style::of_stdout();
+fn print_outcome(undone: &UndoOutcome, cwd: &Path) -> anyhow::Result<()> {
+    let style = ConsoleStyle::of_stdout();
     for file in undone.files.iter().take(TOLD) {
         let did = match (undone.unit.is_some(), file.change) {
             (true, ChangeKind::Created) => "made again",

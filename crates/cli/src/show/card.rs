@@ -4,17 +4,17 @@ use std::path::Path;
 
 use haft::{Card, CardSection, DiffHunk};
 
-use super::{Style, clean, distinct, distinct_line};
+use super::{ConsoleStyle, clean, distinct, distinct_line};
 
 /// Draws a card: a heading line, then its indented body. Paths below `cwd` are shown relative to
 /// it.
-pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> String {
+pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: ConsoleStyle) -> String {
     let mark = if is_error {
         style.red("✗")
     } else {
         style.green("●")
     };
-    let heading = Heading {
+    let heading = CardHeading {
         title: clean(&card.title),
         subject: one_line(&from_here(&card.subject, cwd)),
         summary: one_line(&card.summary),
@@ -41,8 +41,8 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
 /// Draws a card for a permission question. The text is complete and every word with look-alike
 /// characters is marked. Paths are not shortened: the meaning of a short one depends on the rest of
 /// the command.
-pub(crate) fn question(card: &Card, style: Style) -> String {
-    let heading = Heading {
+pub(crate) fn question(card: &Card, style: ConsoleStyle) -> String {
+    let heading = CardHeading {
         title: distinct_line(&card.title),
         subject: distinct_line(&card.subject),
         // Prose: our own, or the model's description of the command.
@@ -73,14 +73,14 @@ pub(crate) fn question(card: &Card, style: Style) -> String {
 }
 
 /// The first line of a card, already cleaned.
-struct Heading {
+struct CardHeading {
     title: String,
     subject: String,
     summary: String,
 }
 
-impl Heading {
-    fn drawn(&self, mark: &str, style: Style) -> String {
+impl CardHeading {
+    fn drawn(&self, mark: &str, style: ConsoleStyle) -> String {
         let mut text = format!("{mark} {}", style.bold(&self.title));
         if !self.subject.is_empty() {
             text += &format!(" {}", self.subject);
@@ -93,7 +93,7 @@ impl Heading {
     }
 }
 
-fn own_words(text: &str, style: Style) -> String {
+fn own_words(text: &str, style: ConsoleStyle) -> String {
     style.wrap_to(text, style.width().saturating_sub(3))
 }
 
@@ -136,7 +136,7 @@ fn indented(text: &mut String, piece: &str, paint: impl Fn(&str) -> String) {
 
 /// Draws changed lines with their line numbers: in the old file for removed lines, in the new one
 /// for all others.
-fn diff(text: &mut String, hunks: &[DiffHunk], style: Style) {
+fn diff(text: &mut String, hunks: &[DiffHunk], style: ConsoleStyle) {
     let last = hunks
         .iter()
         .map(|hunk| (hunk.old_start + hunk.old_lines).max(hunk.new_start + hunk.new_lines))
@@ -199,7 +199,7 @@ mod tests {
         .with_summary("\u{202e}harmless")
         .with(CardSection::Text("echo \u{200b}\nrm p\u{430}th".into()))
         .with(CardSection::Alarm("without the sandbox".into()));
-        insta::assert_snapshot!(question(&asked, Style::fixed(false, 80)));
+        insta::assert_snapshot!(question(&asked, ConsoleStyle::fixed(false, 80)));
     }
 
     #[test]
@@ -235,8 +235,8 @@ mod tests {
             .with(CardSection::Alarm(
                 "two lines,\n  one of which is longer than forty columns".into(),
             ));
-        let plain = card(&drawn, false, here, Style::fixed(false, 40));
-        let coloured = card(&drawn, true, here, Style::fixed(true, 40)).replace('\u{1b}', "ESC");
+        let plain = card(&drawn, false, here, ConsoleStyle::fixed(false, 40));
+        let coloured = card(&drawn, true, here, ConsoleStyle::fixed(true, 40)).replace('\u{1b}', "ESC");
         insta::assert_snapshot!(format!("{plain}\n{coloured}"));
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 pub(crate) use haft_terminal::clean::clean;
-use haft_terminal::clean::{Cleaner, push_visible};
+use haft_terminal::clean::{TextCleaner, push_visible};
 
 /// The escape sequences of our own drawing: reset, bold, dim, underlined and three colours. The
 /// help of the command line uses them, too.
@@ -23,18 +23,18 @@ const OURS: [&str; 7] = [
 pub(super) fn clean_drawing(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;
-    let mut cleaner = Cleaner::default();
+    let mut cleaner = TextCleaner::default();
     let mut characters = rest.chars();
     while let Some(character) = characters.next() {
         if let Some(ours) = OURS.iter().find(|ours| rest.starts_with(**ours)) {
             cleaned.push_str(ours);
             rest = &rest[ours.len()..];
             characters = rest.chars();
-            cleaner = Cleaner::default();
+            cleaner = TextCleaner::default();
             continue;
         }
         rest = characters.as_str();
-        let passes = cleaner.passes(character, rest.chars().next());
+        let passes = cleaner.is_printable(character, rest.chars().next());
         if passes || matches!(character, '\n' | '\t') {
             cleaned.push(character);
         } else {
@@ -48,10 +48,10 @@ pub(super) fn clean_drawing(text: &str) -> String {
 /// ASCII, so every unsafe character is in a string, where an escape is allowed.
 pub(super) fn clean_json(json: &str) -> String {
     let mut cleaned = String::with_capacity(json.len());
-    let mut cleaner = Cleaner::default();
+    let mut cleaner = TextCleaner::default();
     let mut characters = json.chars();
     while let Some(character) = characters.next() {
-        let passes = cleaner.passes(character, characters.clone().next());
+        let passes = cleaner.is_printable(character, characters.clone().next());
         if passes || matches!(character, '\n' | '\t') {
             cleaned.push(character);
         } else {

@@ -15,5 +15,5 @@ pub(crate) use screen::{
     LogLines, ManyLines, control, drawn, drawn_part, json, line, log_to, part, print, prompt,
     stderr_is_terminal, stdout_is_terminal, warn, warn_drawn,
 };
-pub(crate) use style::Style;
+pub(crate) use style::ConsoleStyle;
 pub(crate) use table::table;

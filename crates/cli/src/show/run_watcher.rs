@@ -8,7 +8,7 @@ use std::{
 use haft_agent::{AgentEvent, AgentEventSink, NoticeLevel};
 use haft_models::ModelEvent;
 
-use super::{Style, card, clean, drawn, line, part, warn_drawn};
+use super::{ConsoleStyle, card, clean, drawn, line, part, warn_drawn};
 
 /// The maximum number of lines of a card.
 const LONGEST_CARD: usize = 10;
@@ -16,9 +16,9 @@ const LONGEST_CARD: usize = 10;
 /// Prints the model's reply as it arrives, and each call once it is finished.
 pub(crate) struct RunWatcher {
     target: WatchTarget,
-    style: Style,
+    style: ConsoleStyle,
     cwd: PathBuf,
-    said: Mutex<Option<ReplyLine>>,
+    reply_line: Mutex<Option<ReplyLine>>,
 }
 
 /// The stream to write to.
@@ -33,34 +33,34 @@ enum WatchTarget {
 struct ReplyLine {
     column: usize,
     /// Spaces that are not printed yet.
-    blanks: usize,
+    pending_spaces: usize,
 }
 
 impl RunWatcher {
     /// Creates a watcher that writes to stdout. Paths below `cwd` are shown relative to it.
-    pub(crate) fn on_stdout(style: Style, cwd: &Path) -> Self {
+    pub(crate) fn on_stdout(style: ConsoleStyle, cwd: &Path) -> Self {
         Self::new(WatchTarget::Stdout, style, cwd)
     }
 
     /// Like [`Self::on_stdout`], but on stderr and without the model's text, which goes to stdout.
-    pub(crate) fn on_stderr(style: Style, cwd: &Path) -> Self {
+    pub(crate) fn on_stderr(style: ConsoleStyle, cwd: &Path) -> Self {
         Self::new(WatchTarget::Stderr, style, cwd)
     }
 
-    fn new(target: WatchTarget, style: Style, cwd: &Path) -> Self {
+    fn new(target: WatchTarget, style: ConsoleStyle, cwd: &Path) -> Self {
         Self {
             target,
             style,
             cwd: cwd.to_path_buf(),
-            said: Mutex::default(),
+            reply_line: Mutex::default(),
         }
     }
 
     /// Prints a part of the model's text, wrapped at spaces. A space is printed only with the word
     /// after it.
-    fn say(&self, text: &str) -> std::io::Result<()> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let ReplyLine { column, blanks } = said.get_or_insert_default();
+    fn print_text(&self, text: &str) -> std::io::Result<()> {
+        let mut said = self.reply_line.lock().unwrap_or_else(PoisonError::into_inner);
+        let ReplyLine { column, pending_spaces: blanks } = said.get_or_insert_default();
         let mut shown = String::new();
         for word in clean(text).split_inclusive([' ', '\n']) {
             let letters = word.trim_end_matches([' ', '\n']);
@@ -89,7 +89,7 @@ impl RunWatcher {
     /// Ends the line of the current reply.
     fn end(&self) -> std::io::Result<()> {
         let said = self
-            .said
+            .reply_line
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
@@ -131,7 +131,7 @@ impl RunWatcher {
     fn show_model(&self, event: &ModelEvent) -> std::io::Result<()> {
         let waiting = match event {
             ModelEvent::Text { text, .. } if self.target == WatchTarget::Stdout => {
-                return self.say(text);
+                return self.print_text(text);
             }
             ModelEvent::BlockStop { .. } if self.target == WatchTarget::Stdout => {
                 return self.end();
@@ -172,7 +172,7 @@ impl AgentEventSink for RunWatcher {
 }
 
 /// Returns the first lines of a card and the number of omitted ones.
-fn shortened(drawn: &str, style: Style) -> String {
+fn shortened(drawn: &str, style: ConsoleStyle) -> String {
     let lines: Vec<&str> = drawn.lines().collect();
     match lines.len().checked_sub(LONGEST_CARD) {
         None | Some(0 | 1) => drawn.to_owned(),

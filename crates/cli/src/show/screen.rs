@@ -14,13 +14,13 @@ use haft_terminal::paint::TerminalControl;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::{
-    Style,
+    ConsoleStyle,
     clean::{clean, clean_drawing, clean_json},
 };
 
 /// The kind of a text, which decides how it is cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextKind {
+enum ScreenTextKind {
     /// Plain text from any source.
     Text,
     /// Text with the colours of a `Style`. Data in it has already been cleaned.
@@ -28,8 +28,8 @@ enum TextKind {
     Json,
 }
 
-impl TextKind {
-    fn cleaned(self, text: &str, style: Style) -> String {
+impl ScreenTextKind {
+    fn cleaned(self, text: &str, style: ConsoleStyle) -> String {
         match self {
             Self::Drawing if style.has_colours() => clean_drawing(text),
             Self::Text | Self::Drawing => clean(text),
@@ -48,34 +48,34 @@ pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-impl Style {
+impl ConsoleStyle {
     pub(crate) fn of_stdout() -> Self {
-        Self::of(&io::stdout())
+        Self::for_stream(&io::stdout())
     }
 
     pub(crate) fn of_stderr() -> Self {
-        Self::of(&io::stderr())
+        Self::for_stream(&io::stderr())
     }
 }
 
 /// Writes a line to stdout and flushes it.
 pub(crate) fn line(text: &str) -> io::Result<()> {
-    out(&format!("{text}\n"), TextKind::Text)
+    out(&format!("{text}\n"), ScreenTextKind::Text)
 }
 
 /// Writes a part of a line to stdout and flushes it.
 pub(crate) fn part(text: &str) -> io::Result<()> {
-    out(text, TextKind::Text)
+    out(text, ScreenTextKind::Text)
 }
 
 /// Writes a styled line to stdout. Data in it must have been cleaned.
 pub(crate) fn drawn(text: &str) -> io::Result<()> {
-    out(&format!("{text}\n"), TextKind::Drawing)
+    out(&format!("{text}\n"), ScreenTextKind::Drawing)
 }
 
 /// Writes a part of a styled line to stdout. Data in it must have been cleaned.
 pub(crate) fn drawn_part(text: &str) -> io::Result<()> {
-    out(text, TextKind::Drawing)
+    out(text, ScreenTextKind::Drawing)
 }
 
 /// Sends a control sequence (for example a mark or the bell) to the terminal. Does nothing if
@@ -93,23 +93,23 @@ pub(crate) fn control(control: &TerminalControl) -> io::Result<()> {
 
 /// Writes JSON and a line end to stdout. On a terminal, unsafe characters are escaped.
 pub(crate) fn json(text: &str) -> io::Result<()> {
-    out(&format!("{text}\n"), TextKind::Json)
+    out(&format!("{text}\n"), ScreenTextKind::Json)
 }
 
 /// Prints one of two texts to stdout: `coloured` if the terminal supports colours.
 pub(crate) fn print(coloured: &str, plain: &str) -> io::Result<()> {
-    let text = match Style::of_stdout().has_colours() {
+    let text = match ConsoleStyle::of_stdout().has_colours() {
         true => coloured,
         false => plain,
     };
     drawn(text.trim_end())
 }
 
-fn out(text: &str, kind: TextKind) -> io::Result<()> {
+fn out(text: &str, kind: ScreenTextKind) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     // Written in one piece, so that a reader that waits for the line is woken only once.
     if stdout.is_terminal() {
-        stdout.write_all(kind.cleaned(text, Style::of_stdout()).as_bytes())?;
+        stdout.write_all(kind.cleaned(text, ConsoleStyle::of_stdout()).as_bytes())?;
     } else {
         stdout.write_all(text.as_bytes())?;
     }
@@ -118,21 +118,21 @@ fn out(text: &str, kind: TextKind) -> io::Result<()> {
 
 /// Writes a line to stderr. Errors are ignored, because they cannot be reported anywhere else.
 pub(crate) fn warn(text: &str) {
-    err(&format!("{text}\n"), TextKind::Text);
+    err(&format!("{text}\n"), ScreenTextKind::Text);
 }
 
 /// Writes a styled line to stderr. Data in it must have been cleaned.
 pub(crate) fn warn_drawn(text: &str) {
-    err(&format!("{text}\n"), TextKind::Drawing);
+    err(&format!("{text}\n"), ScreenTextKind::Drawing);
 }
 
 /// Writes a prompt to stderr and leaves the cursor after it.
 pub(crate) fn prompt(text: &str) {
-    err(text, TextKind::Text);
+    err(text, ScreenTextKind::Text);
 }
 
-fn err(text: &str, kind: TextKind) {
-    let cleaned = kind.cleaned(text, Style::of_stderr());
+fn err(text: &str, kind: ScreenTextKind) {
+    let cleaned = kind.cleaned(text, ConsoleStyle::of_stderr());
     let mut stderr = io::stderr().lock();
     let _ = stderr
         .write_all(cleaned.as_bytes())
@@ -159,7 +159,7 @@ impl ManyLines {
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        out(&std::mem::take(&mut self.waiting), TextKind::Text)
+        out(&std::mem::take(&mut self.waiting), ScreenTextKind::Text)
     }
 }
 
@@ -188,7 +188,7 @@ impl Write for LogLines {
         if let Some(mut file) = LOG_FILE.get() {
             return file.write(bytes);
         }
-        err(&String::from_utf8_lossy(bytes), TextKind::Text);
+        err(&String::from_utf8_lossy(bytes), ScreenTextKind::Text);
         Ok(bytes.len())
     }
 

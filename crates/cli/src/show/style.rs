@@ -4,7 +4,7 @@ use std::{io::IsTerminal, os::fd::AsFd};
 
 /// The style of an output stream: whether it gets colours, and its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Style {
+pub(crate) struct ConsoleStyle {
     colours: bool,
     width: usize,
 }
@@ -12,8 +12,8 @@ pub(crate) struct Style {
 /// The width if it is unknown.
 const USUAL_WIDTH: usize = 80;
 
-impl Style {
-    pub(super) fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
+impl ConsoleStyle {
+    pub(super) fn for_stream(stream: &(impl IsTerminal + AsFd)) -> Self {
         let size = terminal_size::terminal_size_of(stream);
         Self {
             colours: wants_colours(stream),

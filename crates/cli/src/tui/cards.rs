@@ -63,7 +63,7 @@ fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &UiStyle) -> TextLine 
         CardMark::Failed => TextLine::styled(look.cross(), look.theme.failure),
     };
     let width = look.size.row_width();
-    let words_of = |card: &Card| words(card, cwd, look);
+    let words_of = |card: &Card| card_text(card, cwd, look);
     let mut said = words_of(card);
     if look.is_narrow() && said.width() + 1 > width {
         // Shows the beginning of the subject, and the summary if it is short. Ctrl-O shows the
@@ -96,7 +96,7 @@ pub(crate) fn cut(words: &TextLine, room: usize, look: &UiStyle) -> TextLine {
 }
 
 /// Returns the text after the mark: title, subject, summary.
-pub(crate) fn words(card: &Card, cwd: &Path, look: &UiStyle) -> TextLine {
+pub(crate) fn card_text(card: &Card, cwd: &Path, look: &UiStyle) -> TextLine {
     let mut line = TextLine::plain(" ");
     line.push(&card.title, TextStyle::new().bold());
     let subject = from_here(&card.subject, cwd);

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CopyOutcome {
     /// The message for the user.
-    pub(crate) said: String,
+    pub(crate) message: String,
     /// Control sequences to send to the terminal, if it should copy the text.
     pub(crate) controls: Vec<TerminalControl>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct CopyOutcome {
 /// long goes to a file.
 pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
     let said = |said: String| CopyOutcome {
-        said,
+        message: said,
         controls: Vec::new(),
     };
     let count = match text.lines().count() {
@@ -38,19 +38,19 @@ pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
         count => format!("{count} lines"),
     };
     for (program, arguments, place) in programs(environment) {
-        if runs(program, arguments, text, environment) {
+        if run_program(program, arguments, text, environment) {
             return said(format!("copied {count} {place}"));
         }
     }
     // The encoded length: base64 takes four characters for three bytes.
     if text.len().div_ceil(3) * 4 <= MOST_FOR_CLIPBOARD {
         return CopyOutcome {
-            said: format!("copied {count} through the terminal (OSC 52)"),
+            message: format!("copied {count} through the terminal (OSC 52)"),
             controls: vec![TerminalControl::Clipboard(text.to_owned())],
         };
     }
     let folder = environment.variable("TMPDIR").map(PathBuf::from);
-    match keep(text, &folder.unwrap_or_else(|| PathBuf::from("/tmp"))) {
+    match save_text(text, &folder.unwrap_or_else(|| PathBuf::from("/tmp"))) {
         Ok(file) => said(format!(
             "too long for the terminal's clipboard: {count} are saved in {}",
             file.display()
@@ -84,7 +84,7 @@ fn programs(environment: &Environment) -> Vec<CopyProgram> {
     programs
 }
 
-fn runs(program: &str, arguments: &[&str], text: &str, environment: &Environment) -> bool {
+fn run_program(program: &str, arguments: &[&str], text: &str, environment: &Environment) -> bool {
     let mut command = Command::new(program);
     if let Some(path) = environment.variable("PATH") {
         command.env("PATH", path);
@@ -119,7 +119,7 @@ fn runs(program: &str, arguments: &[&str], text: &str, environment: &Environment
 }
 
 /// Writes the text to a file that only the user can read.
-fn keep(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
+fn save_text(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let moment = since.unwrap_or_default().as_nanos();
     let path = folder.join(format!("haft-copy-{}-{moment}.txt", process::id()));
@@ -165,14 +165,14 @@ mod tests {
         program(dir, "xclip", "");
         let all = ["TMUX", "WAYLAND_DISPLAY", "DISPLAY"];
         let copied = copy("one\ntwo\n", &environment(dir, &all));
-        assert_eq!(copied.said, "copied 2 lines to the clipboard (xclip)");
+        assert_eq!(copied.message, "copied 2 lines to the clipboard (xclip)");
         assert_eq!(
             fs::read_to_string(dir.join("xclip.got")).unwrap(),
             "one\ntwo\n"
         );
         program(dir, "tmux", "");
         let copied = copy("x", &environment(dir, &all));
-        assert_eq!(copied.said, "copied 1 line to tmux and the clipboard");
+        assert_eq!(copied.message, "copied 1 line to tmux and the clipboard");
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let text = "x".repeat(MOST_FOR_CLIPBOARD);
         let copied = copy(&text, &environment(dir, &[]));
         assert_eq!(copied.controls, []);
-        let file = copied.said.rsplit(' ').next().unwrap();
+        let file = copied.message.rsplit(' ').next().unwrap();
         assert_eq!(fs::read_to_string(file).unwrap(), text);
         assert_eq!(
             fs::metadata(file).unwrap().permissions().mode() & 0o777,

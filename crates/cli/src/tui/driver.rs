@@ -25,7 +25,7 @@ use super::{
 use crate::clock::session_clock;
 
 /// Opens one session and reports all results.
-pub(crate) struct Driver {
+pub(crate) struct SessionDriver {
     pub(crate) config: SessionConfig,
     pub(crate) ui: Sender<UiEvent>,
     /// Receives the user's answer about trust in the directory.
@@ -34,7 +34,7 @@ pub(crate) struct Driver {
     pub(crate) number: u64,
 }
 
-impl Driver {
+impl SessionDriver {
     /// Starts the session in the background.
     pub(crate) fn start(self, runtime: &Handle) {
         let handle = runtime.clone();
@@ -42,7 +42,7 @@ impl Driver {
             let _runtime = handle.enter();
             match self.begin() {
                 Ok(session) => {
-                    handle.spawn(self.follow(session));
+                    handle.spawn(self.run_session(session));
                 }
                 Err(why) => self.report(AppInput::NotOpened(why)),
             }
@@ -51,23 +51,23 @@ impl Driver {
 
     fn report(&self, input: AppInput) {
         let number = self.number;
-        let _ = self.ui.send(UiEvent::OfSession { number, input });
+        let _ = self.ui.send(UiEvent::FromSession { number, input });
     }
 
-    fn found(&self, found: JobResult) {
+    fn send_result(&self, found: JobResult) {
         self.report(AppInput::Found(found));
     }
 
     fn begin(&self) -> Result<AgentSession, String> {
         let config = &self.config;
-        self.ask_trust().map_err(in_words)?;
-        let permitted = ResolvedSettings::load(config).map_err(in_words)?;
+        self.ask_trust().map_err(open_error_text)?;
+        let permitted = ResolvedSettings::load(config).map_err(open_error_text)?;
         self.report(AppInput::Settings(Box::new(settings(&permitted))));
         let folder = &permitted.settings.places.user;
         let (keybindings, warning) = Keybindings::load(&folder.join("keybindings.json"));
-        self.found(JobResult::Keybindings(keybindings));
+        self.send_result(JobResult::Keybindings(keybindings));
         for warning in permitted.warnings().into_iter().chain(warning) {
-            self.found(JobResult::Warning(warning));
+            self.send_result(JobResult::Warning(warning));
         }
         let model = &config.model;
         let is_scripted = model.script.is_some() || model.replay.is_some();
@@ -75,21 +75,21 @@ impl Driver {
             && let Ok(report) = key_report(config)
             && report.source.is_none()
         {
-            self.found(JobResult::NoKey(report));
+            self.send_result(JobResult::NoKey(report));
         }
         let (ui, number) = (self.ui.clone(), self.number);
         let sink = move |event: &SessionEvent| {
             let input = AppInput::Session(Box::new(event.clone()));
-            let _ = ui.send(UiEvent::OfSession { number, input });
+            let _ = ui.send(UiEvent::FromSession { number, input });
         };
         let parts = SessionParts::new(sink)
             .questions_as_events()
             .clock(session_clock());
-        let session = AgentSession::open(config.clone(), parts).map_err(in_words)?;
+        let session = AgentSession::open(config.clone(), parts).map_err(open_error_text)?;
         if let Some(path) = earlier(config)
             && let Ok(exchanges) = exchanges(&path, MOST_EXCHANGES)
         {
-            self.found(JobResult::Exchanges(exchanges));
+            self.send_result(JobResult::Exchanges(exchanges));
         }
         let input = session.input();
         let opened = OpenedSession {
@@ -99,7 +99,7 @@ impl Driver {
             branch: branch(&config.cwd),
             may_bypass: config.allow_bypass
                 || permitted.mode == haft::PermissionMode::BypassPermissions,
-            patience: permitted.patience,
+            question_timeout: permitted.patience,
         };
         let _ = self.ui.send(UiEvent::Opened {
             number,
@@ -114,30 +114,30 @@ impl Driver {
         let Some(facts) = trust_facts(&trust_report(&self.config)?) else {
             return Ok(());
         };
-        self.found(JobResult::Untrusted(facts));
+        self.send_result(JobResult::Untrusted(facts));
         if self.trust.recv() == Ok(true) {
             accept_trust(&self.config)?;
         }
         Ok(())
     }
 
-    async fn follow(self, session: AgentSession) {
+    async fn run_session(self, session: AgentSession) {
         let problem = match session.run().await {
             Ok(_) => None,
-            Err(error) => Some(in_words(error)),
+            Err(error) => Some(open_error_text(error)),
         };
         self.report(AppInput::Ended(problem));
     }
 }
 
-fn in_words(error: OpenError) -> String {
+fn open_error_text(error: OpenError) -> String {
     error_chain(&error.into())
 }
 
 /// Returns the terminal settings. Commands are taken only from files that are trusted to run code.
 fn settings(permitted: &ResolvedSettings) -> TuiSettings {
     let all = &permitted.settings;
-    let mut settings = TuiSettings::of(&all.merged());
+    let mut settings = TuiSettings::from_json(&all.merged());
     let may_run = |layer: &&SettingsFile| {
         let planted = layer.scope == SettingsScope::Local && layer.from_workspace;
         !layer.is_in_workspace() || (all.trust.runs && (!planted || all.trust.allows))

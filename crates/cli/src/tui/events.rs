@@ -11,7 +11,7 @@ use haft_host::{RewindKind, SessionActivity, SessionEvent, TurnResult};
 use haft_models::ModelEvent;
 
 use super::{
-    app::{App, AppEffect, Overlay, RunState},
+    app::{App, AppEffect, AppOverlay, RunState},
     ask::QuestionId,
     cards::{self, CardMark},
     hook_sequence, notify, number_format,
@@ -22,7 +22,7 @@ const SHOWN_LINES: usize = 5;
 
 impl App {
     pub(super) fn on_session(&mut self, event: SessionEvent, now: Instant) {
-        if let Some(Overlay::Other(view)) = &mut self.overlay {
+        if let Some(AppOverlay::Other(view)) = &mut self.overlay {
             view.on_event(&event);
         }
         match event {
@@ -32,13 +32,13 @@ impl App {
                 stage: HookStage::Ended { stdout, .. },
                 ..
             }) => {
-                let controls = hook_sequence::of_output(&stdout, self.capabilities.in_tmux);
+                let controls = hook_sequence::parse_output(&stdout, self.capabilities.in_tmux);
                 if !controls.is_empty() {
                     self.effect(AppEffect::Terminal(controls));
                 }
             }
             // The card of the call shows the text if this window has the focus.
-            SessionEvent::Notification { text, .. } => drop(self.call_person(&text, now)),
+            SessionEvent::Notification { text, .. } => drop(self.notify_user(&text, now)),
             SessionEvent::RulesKept { file, problem } => match problem {
                 None => self.remark(&format!("- saved in {}", file.display())),
                 Some(problem) => self.warn(&format!(
@@ -64,12 +64,12 @@ impl App {
             }
             SessionEvent::Agent(event) => self.on_agent(event, now),
             SessionEvent::Question { id, request } => {
-                let (timeout, last_key) = (self.patience, self.last_key);
+                let (timeout, last_key) = (self.question_timeout, self.last_key);
                 self.questions
                     .ask(id, *request, timeout, last_key, now, &self.cwd);
                 match self.overlay.is_some() {
                     true => self.bell(),
-                    false => drop(self.call_person("haft has a question", now)),
+                    false => drop(self.notify_user("haft has a question", now)),
                 }
             }
             SessionEvent::QuestionOver { id } => {
@@ -208,7 +208,7 @@ impl App {
         self.print(done);
         self.calls.end(&finished.id);
         if let Some(structured) = &finished.structured {
-            self.todos.note(structured);
+            self.todos.update_from_result(structured);
         }
         let mark = match finished.is_error {
             true => CardMark::Failed,
@@ -253,23 +253,23 @@ impl App {
             _ => {}
         }
         self.has_answered = false;
-        self.run_is_over(now);
+        self.on_run_ended(now);
         self.set_title();
         self.effect(AppEffect::Status);
     }
 
     /// Ends the run state. After a long run, notifies the user if another window has the focus, and
     /// runs notification hooks.
-    pub(super) fn run_is_over(&mut self, now: Instant) {
+    pub(super) fn on_run_ended(&mut self, now: Instant) {
         let took = self
             .run
             .take()
             .map(|run| now.saturating_duration_since(run.since));
         if took.is_some_and(|took| took >= notify::LONG_RUN)
-            && self.call_person("haft is done", now)
+            && self.notify_user("haft is done", now)
         {
             // For questions the engine runs these hooks.
-            self.effect(AppEffect::TellHooks(
+            self.effect(AppEffect::NotifyHooks(
                 "The run is done; haft waits for you".to_owned(),
             ));
         }

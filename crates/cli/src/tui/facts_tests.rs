@@ -233,7 +233,7 @@ fn run_ends_after(seconds: u64, is_focused: bool) -> Vec<AppEffect> {
     bench.runs();
     bench.wait(seconds * 1_000);
     bench.take_effects();
-    bench.app.run_is_over(bench.now);
+    bench.app.on_run_ended(bench.now);
     bench.update(AppInput::Tick);
     bench.take_effects()
 }
@@ -242,7 +242,7 @@ fn run_ends_after(seconds: u64, is_focused: bool) -> Vec<AppEffect> {
 fn the_end_of_a_long_run_is_told_to_one_who_looks_elsewhere_and_to_hooks() {
     let hears = |effects: &[AppEffect]| {
         let bell = |effect: &AppEffect| matches!(effect, AppEffect::Terminal(controls) if controls.contains(&TerminalControl::Bell));
-        let hooks = |effect: &AppEffect| matches!(effect, AppEffect::TellHooks(_));
+        let hooks = |effect: &AppEffect| matches!(effect, AppEffect::NotifyHooks(_));
         (effects.iter().any(bell), effects.iter().any(hooks))
     };
     assert_eq!(hears(&run_ends_after(10, false)), (true, true));

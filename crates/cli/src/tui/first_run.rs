@@ -40,7 +40,7 @@ pub(crate) fn directory_facts(facts: &DirectoryFacts) -> TrustFacts {
     TrustFacts {
         purpose: TrustPurpose::Add,
         directory: facts.path.display().to_string(),
-        things: facts.words(),
+        things: facts.consequences(),
         contents: Vec::new(),
     }
 }

@@ -32,7 +32,7 @@ impl FullQuestionView {
         if key == Key::ESCAPE || key == Key::char('q') || key == Key::char('v') {
             return false;
         }
-        if let Some(command) = ScrollCommand::of_key(key) {
+        if let Some(command) = ScrollCommand::from_key(key) {
             self.sized(look);
             if let Some(scroller) = &mut self.scroller {
                 scroller.scroll(command, &self.lines);

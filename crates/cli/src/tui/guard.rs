@@ -61,7 +61,7 @@ impl TerminalGuardLink {
         Self(start().unwrap_or_default())
     }
 
-    pub(crate) fn tell(&mut self, message: GuardMessage) {
+    pub(crate) fn send(&mut self, message: GuardMessage) {
         if let Some(pipe) = &mut self.0
             && pipe.write_all(&[message.encode()]).is_err()
         {
@@ -70,8 +70,8 @@ impl TerminalGuardLink {
     }
 
     /// Tells the guard that the terminal is restored and that it can exit.
-    pub(crate) fn goodbye(&mut self) {
-        self.tell(GuardMessage::Goodbye);
+    pub(crate) fn end_guard(&mut self) {
+        self.send(GuardMessage::Goodbye);
         self.0 = None;
     }
 }

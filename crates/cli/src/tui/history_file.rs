@@ -32,7 +32,7 @@ const LONGEST_FILE: u64 = 64 << 20;
 
 /// A prompt in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct HistoryEntry {
+pub(crate) struct PromptHistoryEntry {
     pub(crate) text: String,
     /// The working directory of the session.
     pub(crate) project: PathBuf,
@@ -71,12 +71,12 @@ impl HistoryScope {
 
 /// Returns the texts of a scope, oldest first.
 pub(crate) fn history_texts(
-    entries: &[HistoryEntry],
+    entries: &[PromptHistoryEntry],
     scope: HistoryScope,
     project: &Path,
     session: &str,
 ) -> Vec<String> {
-    let fits = |entry: &&HistoryEntry| match scope {
+    let fits = |entry: &&PromptHistoryEntry| match scope {
         HistoryScope::Session => entry.session == session,
         HistoryScope::Project => entry.project == project,
         HistoryScope::All => true,
@@ -96,18 +96,18 @@ pub(crate) struct HistoryFile {
 
 impl HistoryFile {
     /// Returns the history file in the user's settings folder.
-    pub(crate) fn at(user_folder: &Path) -> Self {
+    pub(crate) fn in_folder(user_folder: &Path) -> Self {
         Self {
             path: SecretFile::PromptHistory.below(user_folder),
         }
     }
 
     /// Returns the newest entries, oldest first. Skips invalid lines.
-    pub(crate) fn load(&self) -> Vec<HistoryEntry> {
+    pub(crate) fn load(&self) -> Vec<PromptHistoryEntry> {
         let Ok(file) = File::open(&self.path) else {
             return Vec::new();
         };
-        let mut entries: Vec<HistoryEntry> = lines(file)
+        let mut entries: Vec<PromptHistoryEntry> = lines(file)
             .iter()
             .filter_map(|line| serde_json::from_slice(line).ok())
             .collect();
@@ -117,7 +117,7 @@ impl HistoryFile {
 
     /// Appends an entry. Returns `false` without storing it if it is empty or begins with
     /// whitespace.
-    pub(crate) fn append(&self, entry: &HistoryEntry) -> io::Result<bool> {
+    pub(crate) fn append(&self, entry: &PromptHistoryEntry) -> io::Result<bool> {
         let text = &entry.text;
         if text.trim().is_empty() || text.starts_with(char::is_whitespace) {
             return Ok(false);
@@ -126,12 +126,12 @@ impl HistoryFile {
         line.push(b'\n');
         let mut file = self.locked()?;
         // If another process died in the middle of a line, this entry must not become part of it.
-        if ends_in_a_line(&mut file)? {
+        if ends_with_newline(&mut file)? {
             file.write_all(&line)?;
         } else {
             file.write_all(&[b"\n", line.as_slice()].concat())?;
         }
-        self.cut(file)?;
+        self.trim(file)?;
         Ok(true)
     }
 
@@ -155,7 +155,7 @@ impl HistoryFile {
     }
 
     /// Trims the file if it is too long. The lock is held until then.
-    fn cut(&self, mut file: File) -> io::Result<()> {
+    fn trim(&self, mut file: File) -> io::Result<()> {
         let length = file.metadata()?.len();
         // An entry has at least 80 bytes, so shorter files need not be counted.
         let may_be_long = length > (MOST_ENTRIES as u64) * 80;
@@ -203,7 +203,7 @@ fn lines(file: File) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn ends_in_a_line(file: &mut File) -> io::Result<bool> {
+fn ends_with_newline(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(true);
     }
@@ -257,7 +257,7 @@ impl DraftFile {
     }
 
     /// Stores the current draft. An empty draft clears the file.
-    pub(crate) fn keep(&mut self, text: &str, session: &str) -> io::Result<()> {
+    pub(crate) fn store_draft(&mut self, text: &str, session: &str) -> io::Result<()> {
         let is_empty = text.trim().is_empty();
         if is_empty && self.file.is_none() {
             return Ok(());
@@ -310,7 +310,7 @@ impl Drop for DraftFile {
 
 /// Removes and returns the newest draft that a dead process left in this project. Drafts of running
 /// processes are not touched.
-pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<RecoveredDraft> {
+pub(crate) fn take_recovered_draft(user_folder: &Path, project: &Path) -> Option<RecoveredDraft> {
     let entries = fs::read_dir(drafts(user_folder)).ok()?;
     let mut left = Vec::new();
     for entry in entries.flatten() {
@@ -353,8 +353,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(text: &str, project: &str, session: &str) -> HistoryEntry {
-        HistoryEntry {
+    fn entry(text: &str, project: &str, session: &str) -> PromptHistoryEntry {
+        PromptHistoryEntry {
             text: text.to_owned(),
             project: project.into(),
             session: session.to_owned(),
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn entries_are_kept_privately_and_none_with_a_leading_blank() {
         let dir = tempfile::tempdir().unwrap();
-        let history = HistoryFile::at(dir.path());
+        let history = HistoryFile::in_folder(dir.path());
         assert_eq!(history.load(), []);
         assert!(history.append(&entry("one\nline", "/p", "s")).unwrap());
         assert!(!history.append(&entry(" secret", "/p", "s")).unwrap());
@@ -385,7 +385,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let writers: Vec<_> = (0..4)
             .map(|writer| {
-                let history = HistoryFile::at(dir.path());
+                let history = HistoryFile::in_folder(dir.path());
                 thread::spawn(move || {
                     for number in 0..50 {
                         let text = format!("{writer}-{number}");
@@ -397,7 +397,7 @@ mod tests {
         for writer in writers {
             writer.join().unwrap();
         }
-        let mut texts: Vec<String> = HistoryFile::at(dir.path())
+        let mut texts: Vec<String> = HistoryFile::in_folder(dir.path())
             .load()
             .into_iter()
             .map(|entry| entry.text)
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn the_oldest_go_and_a_half_line_harms_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let history = HistoryFile::at(dir.path());
+        let history = HistoryFile::in_folder(dir.path());
         history.append(&entry("first", "/p", "s")).unwrap();
         let line = serde_json::to_string(&entry(&"x".repeat(60), "/p", "s")).unwrap();
         let mut text = format!("{line}\n").repeat(MOST_ENTRIES + SLACK);
@@ -434,32 +434,32 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let project = Path::new("/p");
         let mut alive = DraftFile::new(dir.path(), project);
-        alive.keep("still typing", "s1").unwrap();
-        assert_eq!(take_kept_draft(dir.path(), project), None, "it is at work");
+        alive.store_draft("still typing", "s1").unwrap();
+        assert_eq!(take_recovered_draft(dir.path(), project), None, "it is at work");
 
         let mut killed = DraftFile::new(dir.path(), project);
-        killed.keep("an old draft", "s2").unwrap();
-        killed.keep("half a tho", "s2").unwrap();
+        killed.store_draft("an old draft", "s2").unwrap();
+        killed.store_draft("half a tho", "s2").unwrap();
         // As the kernel does it: the lock goes, the file stays.
         let (file, _) = killed.file.take().unwrap();
         drop(file);
-        assert_eq!(take_kept_draft(dir.path(), Path::new("/q")), None);
-        let draft = take_kept_draft(dir.path(), project).unwrap();
+        assert_eq!(take_recovered_draft(dir.path(), Path::new("/q")), None);
+        let draft = take_recovered_draft(dir.path(), project).unwrap();
         assert_eq!(
             (draft.text.as_str(), draft.session.as_str()),
             ("half a tho", "s2")
         );
-        assert_eq!(take_kept_draft(dir.path(), project), None, "only once");
+        assert_eq!(take_recovered_draft(dir.path(), project), None, "only once");
     }
 
     #[test]
     fn nothing_stays_of_a_draft_that_was_sent() {
         let dir = tempfile::tempdir().unwrap();
         let mut keeper = DraftFile::new(dir.path(), Path::new("/p"));
-        keeper.keep("", "s").unwrap();
+        keeper.store_draft("", "s").unwrap();
         assert!(!drafts(dir.path()).exists(), "nothing was typed");
-        keeper.keep("text", "s").unwrap();
-        keeper.keep("", "s").unwrap();
+        keeper.store_draft("text", "s").unwrap();
+        keeper.store_draft("", "s").unwrap();
         let (_, path) = keeper.file.as_ref().unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "");
         drop(keeper);

@@ -9,7 +9,7 @@ const LONGEST: usize = 4_096;
 
 /// Returns the controls that a hook's output requests, or none if any part of the sequence is not
 /// supported.
-pub(crate) fn of_output(stdout: &str, in_tmux: bool) -> Vec<TerminalControl> {
+pub(crate) fn parse_output(stdout: &str, in_tmux: bool) -> Vec<TerminalControl> {
     let is_object = stdout.trim_start().starts_with('{');
     if !is_object || !stdout.contains("\"terminalSequence\"") {
         return Vec::new();
@@ -64,7 +64,7 @@ mod tests {
     fn written(sequence: &str) -> String {
         let stdout = serde_json::json!({"terminalSequence": sequence}).to_string();
         let mut out = Vec::new();
-        for control in of_output(&stdout, false) {
+        for control in parse_output(&stdout, false) {
             control.write(&mut out);
         }
         String::from_utf8(out).unwrap()
@@ -91,8 +91,8 @@ mod tests {
         ] {
             assert_eq!(written(refused), "", "{refused:?}");
         }
-        assert!(of_output("plain", false).is_empty());
-        assert!(of_output("{\"terminalSequence\": 7}", false).is_empty());
-        assert!(of_output("{\"terminalSequence\"", false).is_empty());
+        assert!(parse_output("plain", false).is_empty());
+        assert!(parse_output("{\"terminalSequence\": 7}", false).is_empty());
+        assert!(parse_output("{\"terminalSequence\"", false).is_empty());
     }
 }

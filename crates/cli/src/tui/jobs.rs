@@ -19,7 +19,7 @@ use haft_terminal::{
 
 use super::{
     app::{AppInput, JobResult},
-    history_file::{DraftFile, HistoryEntry, HistoryFile, take_kept_draft},
+    history_file::{DraftFile, PromptHistoryEntry, HistoryFile, take_recovered_draft},
     ui::UiEvent,
 };
 
@@ -43,21 +43,21 @@ impl PersistThread {
     pub(crate) fn start(user_folder: PathBuf, project: PathBuf, ui: Sender<UiEvent>) -> Self {
         let (sender, receiver) = channel();
         let work = move || {
-            let file = HistoryFile::at(&user_folder);
+            let file = HistoryFile::in_folder(&user_folder);
             let found = |found| drop(ui.send(UiEvent::App(AppInput::Found(found))));
             found(JobResult::History(file.load()));
-            if let Some(draft) = take_kept_draft(&user_folder, &project) {
-                found(JobResult::KeptDraft(draft.text));
+            if let Some(draft) = take_recovered_draft(&user_folder, &project) {
+                found(JobResult::RecoveredDraft(draft.text));
             }
             let mut drafts = DraftFile::new(&user_folder, &project);
             let mut has_failed = false;
             while let Ok(keep) = receiver.recv() {
                 let kept = match keep {
-                    PersistTask::Draft { text, session } => drafts.keep(&text, &session),
+                    PersistTask::Draft { text, session } => drafts.store_draft(&text, &session),
                     PersistTask::History { text, session } => {
                         let since = SystemTime::now().duration_since(UNIX_EPOCH);
                         let time_ms = since.unwrap_or_default().as_millis();
-                        let entry = HistoryEntry {
+                        let entry = PromptHistoryEntry {
                             text,
                             project: project.clone(),
                             session,
@@ -84,7 +84,7 @@ impl PersistThread {
         }
     }
 
-    pub(crate) fn keep(&self, keep: PersistTask) {
+    pub(crate) fn enqueue(&self, keep: PersistTask) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(keep);
         }

@@ -108,7 +108,7 @@ impl Keybindings {
         match fs::read_to_string(path) {
             Ok(text) => match serde_json::from_str(&text) {
                 Ok(value) => {
-                    let (bindings, unknown) = Self::of(&value);
+                    let (bindings, unknown) = Self::from_json(&value);
                     let warning = (!unknown.is_empty()).then(|| {
                         let unknown: Vec<String> = unknown.into_iter().collect();
                         format!("{shown}: unknown, ignored: {}", unknown.join(", "))
@@ -123,7 +123,7 @@ impl Keybindings {
     }
 
     /// Returns the bindings and the unknown contexts, keys and actions.
-    fn of(value: &Value) -> (Self, BTreeSet<String>) {
+    fn from_json(value: &Value) -> (Self, BTreeSet<String>) {
         let mut bindings = Self::default();
         let mut unknown = BTreeSet::new();
         for block in value["bindings"].as_array().into_iter().flatten() {
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_own_context_counts_before_what_holds_anywhere() {
-        let (bindings, unknown) = Keybindings::of(&json!({"bindings": [
+        let (bindings, unknown) = Keybindings::from_json(&json!({"bindings": [
             {"context": "Global", "bindings": {"ctrl+e": "app:redraw", "ctrl+x ctrl+k": "command:clear"}},
             {"context": "Chat", "bindings": {"ctrl+e": "chat:externalEditor", "ctrl+u": null}},
         ]}));

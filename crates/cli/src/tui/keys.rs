@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use haft::PermissionMode;
-use haft_host::Delivery;
+use haft_host::PromptDelivery;
 use haft_terminal::{
-    Chip, DraftPart, EditCommand, EditOutcome, Key, KeyCode, editor::ViMode, input::PasteResult,
+    DraftChip, DraftPart, EditCommand, EditOutcome, Key, KeyCode, editor::ViMode, input::PasteResult,
 };
 
 use super::{
-    app::{App, AppEffect, HintKind, Overlay, ViewKind},
+    app::{App, AppEffect, HintKind, AppOverlay, ViewKind},
     ask::{AskAnswer, AskOutcome, QuestionId},
     full_question::FullQuestionView,
     jobs::picture_path,
@@ -57,7 +57,7 @@ impl App {
     fn translated(&self, key: Key) -> Option<Key> {
         let question = self.questions.front();
         let context = match &self.overlay {
-            Some(Overlay::Other(view)) if view.is_transcript() => KeyContext::Transcript,
+            Some(AppOverlay::Other(view)) if view.is_transcript() => KeyContext::Transcript,
             Some(_) => return Some(key),
             None if self.search.is_some() => KeyContext::HistorySearch,
             None if question.is_some_and(|front| front.gate.has_focus() && !front.is_editing()) => {
@@ -123,8 +123,8 @@ impl App {
             AskOutcome::Stay | AskOutcome::Unused => {}
             AskOutcome::Leave => front.leave(),
             AskOutcome::ShowWhole => {
-                let lines = front.whole(&self.look);
-                self.overlay = Some(Overlay::FullQuestion(FullQuestionView::new(
+                let lines = front.full_rows(&self.look);
+                self.overlay = Some(AppOverlay::FullQuestion(FullQuestionView::new(
                     Some(id),
                     lines,
                 )));
@@ -155,9 +155,9 @@ impl App {
 
     fn overlay_key(&mut self, key: Key) {
         match self.overlay.take() {
-            Some(Overlay::FullQuestion(mut view)) => {
+            Some(AppOverlay::FullQuestion(mut view)) => {
                 if view.key(key, &self.look) {
-                    self.overlay = Some(Overlay::FullQuestion(view));
+                    self.overlay = Some(AppOverlay::FullQuestion(view));
                 } else {
                     let question = self.questions.front_mut();
                     if let Some(question) =
@@ -168,9 +168,9 @@ impl App {
                     }
                 }
             }
-            Some(Overlay::Other(mut view)) => {
+            Some(AppOverlay::Other(mut view)) => {
                 let outcome = view.key(key);
-                self.overlay = Some(Overlay::Other(view));
+                self.overlay = Some(AppOverlay::Other(view));
                 self.view_outcome(outcome);
             }
             None => {}
@@ -186,13 +186,13 @@ impl App {
             }
         };
         for effect in effects {
-            self.effect(AppEffect::OfView(effect));
+            self.effect(AppEffect::RunViewEffect(effect));
         }
     }
 
     /// Passes the result of a view's job to the view.
     pub(super) fn view_data(&mut self, data: Box<dyn std::any::Any + Send>) {
-        if let Some(Overlay::Other(view)) = &mut self.overlay {
+        if let Some(AppOverlay::Other(view)) = &mut self.overlay {
             let outcome = view.loaded(data);
             self.view_outcome(outcome);
         }
@@ -362,7 +362,7 @@ impl App {
         if self.editor.text().starts_with('#') {
             self.memory_place += 1;
         } else if self.is_working() && !self.editor.is_empty() {
-            self.send_message(Delivery::AfterRun, now);
+            self.send_message(PromptDelivery::AfterRun, now);
         }
     }
 
@@ -370,7 +370,7 @@ impl App {
         match self.calls.is_empty() {
             true => self.hint(
                 "nothing runs that could move to the background",
-                HintKind::Said,
+                HintKind::Notice,
                 now,
             ),
             false => self.effect(AppEffect::ToBackground),
@@ -378,19 +378,19 @@ impl App {
     }
 
     fn toggle_thinking(&mut self, now: Instant) {
-        self.thinks = !self.thinks;
-        let text = match self.thinks {
+        self.is_thinking_enabled = !self.is_thinking_enabled;
+        let text = match self.is_thinking_enabled {
             true => "thinking is on, from the next message",
             false => "thinking is off",
         };
-        self.hint(text, HintKind::Said, now);
-        self.queue_for_session(AppEffect::SetThinking(self.thinks));
+        self.hint(text, HintKind::Notice, now);
+        self.queue_for_session(AppEffect::SetThinking(self.is_thinking_enabled));
     }
 
     /// Stashes the draft, or restores the stashed one.
     fn toggle_stash(&mut self) {
         match (self.editor.is_empty(), self.stash.take()) {
-            (true, Some(parts)) => self.editor.put_back(&parts),
+            (true, Some(parts)) => self.editor.restore_parts(&parts),
             (true, None) => {}
             (false, _) => self.stash = Some(self.editor.take()),
         }
@@ -415,7 +415,7 @@ impl App {
         if let Some(newest) = self.queue.newest() {
             let id = newest.id;
             if let Some(message) = self.queue.remove(id) {
-                self.editor.put_back(&message.parts);
+                self.editor.restore_parts(&message.parts);
                 self.effect(AppEffect::Withdraw(id));
             }
             return;
@@ -443,9 +443,9 @@ impl App {
                 self.take_draft();
                 let place = self.memory_place % self.memory.len();
                 let text = line[1..].trim().to_owned();
-                self.queue_for_session(AppEffect::Remember { text, place });
+                self.queue_for_session(AppEffect::SaveNote { text, place });
             }
-            _ => self.send_message(Delivery::Steer, now),
+            _ => self.send_message(PromptDelivery::Steer, now),
         }
     }
 
@@ -479,9 +479,9 @@ impl App {
         self.inputs.leave();
         if let Some(path) = picture_path(&text, &self.cwd) {
             self.effect(AppEffect::LoadPicture { path, pasted: text });
-        } else if Chip::is_wanted_for(&text) {
+        } else if DraftChip::is_needed_for(&text) {
             self.pastes += 1;
-            self.editor.insert_chip(Chip::pasted(self.pastes, text));
+            self.editor.insert_chip(DraftChip::pasted(self.pastes, text));
         } else {
             self.editor.insert(&text);
         }
@@ -490,7 +490,7 @@ impl App {
 
     /// Inserts a text before the current draft.
     pub(crate) fn set_draft(&mut self, text: &str) {
-        self.editor.put_back(&[DraftPart::Text(text.to_owned())]);
+        self.editor.restore_parts(&[DraftPart::Text(text.to_owned())]);
     }
 }
 

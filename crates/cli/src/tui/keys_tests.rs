@@ -120,7 +120,7 @@ fn ctrl_t_hides_the_tasks_and_shows_them() {
     bench.runs();
     let todo =
         |text: &str, status: &str| json!({"content": text, "status": status, "activeForm": text});
-    bench.app.todos.note(&json!({"newTodos": [
+    bench.app.todos.update_from_result(&json!({"newTodos": [
         todo("find the mistake", "completed"),
         todo("run the tests", "in_progress"),
     ]}));
@@ -194,7 +194,7 @@ fn a_pasted_path_of_a_picture_becomes_a_chip_that_is_sent() {
     assert_eq!(bench.draft(), "see [Image 1: my shot.png 2x2]");
     bench.key(Key::RETURN);
     let deeds = bench.deeds();
-    let [AppEffect::Say { prompt, .. }] = deeds.as_slice() else {
+    let [AppEffect::SendPrompt { prompt, .. }] = deeds.as_slice() else {
         panic!("it is sent");
     };
     assert!(matches!(prompt.content.last(), Some(Content::Image { .. })));

@@ -125,7 +125,7 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
     let size = terminal_size(&terminal);
     let mut app = App::new(capabilities, size, start.config.cwd.clone(), start.is_still);
     if let Some(prompt) = &start.prompt {
-        app.say_text(prompt, Instant::now());
+        app.send_text(prompt, Instant::now());
     }
     let (sender, receiver) = channel();
     let mut ui = Ui::start(terminal, raw, restore, app, sender.clone())?;
@@ -138,7 +138,7 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
         ui.pick_session();
     }
     let end = ui.run(&receiver);
-    let farewell = ui.farewell(end.session.as_ref());
+    let farewell = ui.exit_summary(end.session.as_ref());
     let becomes_plain = ui.becomes_plain;
     drop(ui);
     if becomes_plain {

@@ -8,7 +8,7 @@ use haft_terminal::{Key, TextLine};
 use super::ui_style::UiStyle;
 
 /// A full-screen view. It never blocks: slow work is a [`ViewEffect::Job`].
-pub(crate) trait View: Send {
+pub(crate) trait FullScreenView: Send {
     /// Returns all rows of the screen from the top. The last one describes the keys.
     fn rows(&mut self, look: &UiStyle) -> Vec<TextLine>;
 

@@ -24,7 +24,7 @@ use std::{
 use haft::Content;
 use haft_agent::Prompt;
 use haft_host::{
-    AgentSession, CommandOutcome, Delivery, Environment, SessionActivity, SessionConfig,
+    AgentSession, CommandOutcome, PromptDelivery, Environment, SessionActivity, SessionConfig,
     SessionEvent, SessionInput, SessionParts, StopKind,
 };
 use haft_terminal::paint::{PromptMark, TerminalControl};
@@ -46,7 +46,7 @@ use crate::clock::session_clock;
 use crate::{
     args::SessionArgs,
     exit::Exit,
-    modes::headless::{self, flags::Headless},
+    modes::headless::{self, flags::HeadlessFlags},
     show,
 };
 
@@ -80,8 +80,8 @@ pub(crate) fn is_wanted(flag: bool, environment: &Environment, settings: &TuiSet
 }
 
 /// Like [`run`], but with the session configuration from the flags.
-pub(crate) async fn run_flags(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
-    let config = headless::config::of(&session, &flags)?;
+pub(crate) async fn run_flags(session: SessionArgs, flags: HeadlessFlags) -> anyhow::Result<Exit> {
+    let config = headless::config::session_config(&session, &flags)?;
     run(config, flags.prompt).await
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     let mut terminated = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     match prompt {
-        Some(prompt) => face.say(&prompt),
+        Some(prompt) => face.send_message(&prompt),
         None => face.wait_for_input()?,
     }
     loop {
@@ -135,7 +135,7 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
                     face.end_input()?;
                     continue;
                 };
-                let (at, mut is_cut) = (first.at, first.is_cut);
+                let (at, mut is_cut) = (first.read_at, first.is_cut);
                 let mut typed = vec![first.text];
                 while let Ok(Some(next)) = timeout(TOGETHER, lines.recv()).await {
                     is_cut |= next.is_cut;
@@ -149,7 +149,7 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
         }
     }
     let end = running.await??;
-    face.say_goodbye()?;
+    face.print_exit_message()?;
     Ok(end.stopped.map_or(Exit::Success, Exit::from))
 }
 
@@ -248,7 +248,7 @@ impl PlainUi {
         }
     }
 
-    fn say(&mut self, text: &str) {
+    fn send_message(&mut self, text: &str) {
         self.is_working = true;
         self.input.prompt(Prompt::typed(text));
     }
@@ -280,7 +280,7 @@ impl PlainUi {
             _ => {}
         }
         let was_at_prompt = self.is_at_prompt;
-        for line in self.lines.of(event) {
+        for line in self.lines.lines_for(event) {
             self.print(&line)?;
         }
         self.drop_abandoned()?;
@@ -356,8 +356,8 @@ impl PlainUi {
         if !self.questions.is_empty() || self.own.is_some() {
             return match typed {
                 [line] if at >= self.shown_at + READING => self.answer(line),
-                [_] => self.again("that was typed before you could read the question"),
-                _ => self.again("several lines arrived together, so none is used as the answer"),
+                [_] => self.reject_answer("that was typed before you could read the question"),
+                _ => self.reject_answer("several lines arrived together, so none is used as the answer"),
             };
         }
         let mut text = std::mem::take(&mut self.begun) + &typed.join("\n");
@@ -414,7 +414,7 @@ impl PlainUi {
         match self.questions.is_empty() && self.own.is_none() {
             true if self.is_working => Ok(()),
             true => self.wait_for_input(),
-            false => self.again("the question is still open"),
+            false => self.reject_answer("the question is still open"),
         }
     }
 
@@ -452,10 +452,10 @@ impl PlainUi {
             return Ok(());
         }
         if self.is_working {
-            self.input.submit(Prompt::typed(text), Delivery::Steer);
+            self.input.submit(Prompt::typed(text), PromptDelivery::Steer);
             return self.print("you: (delivered after the current step)");
         }
-        self.say(text);
+        self.send_message(text);
         Ok(())
     }
 
@@ -479,7 +479,7 @@ impl PlainUi {
                     false => Ok(()),
                 };
             }
-            PlainOutcome::Message(text) => self.say(&text),
+            PlainOutcome::Message(text) => self.send_message(&text),
         }
         match self.is_working || !self.questions.is_empty() || self.own.is_some() {
             true => Ok(()),
@@ -491,7 +491,7 @@ impl PlainUi {
     fn answer_own(&mut self, line: &str) -> io::Result<()> {
         let answer = self.own.as_ref().map(|own| own.answer(line));
         match answer.unwrap_or(OwnAnswer::Nothing) {
-            OwnAnswer::Again(hint) => return self.again(&hint),
+            OwnAnswer::Again(hint) => return self.reject_answer(&hint),
             OwnAnswer::Nothing => {}
             OwnAnswer::Command(line) => self.command(&line),
             OwnAnswer::Remember { text, scope } => self.off_thread(move |input| {
@@ -522,13 +522,13 @@ impl PlainUi {
             }
             AnswerStep::Again(hint) => {
                 self.questions.push_front(first);
-                self.again(&hint)
+                self.reject_answer(&hint)
             }
         }
     }
 
     /// Rejects an invalid answer. The question stays open.
-    fn again(&mut self, hint: &str) -> io::Result<()> {
+    fn reject_answer(&mut self, hint: &str) -> io::Result<()> {
         self.print(&format!("question: {hint}"))?;
         let prompt = match self.questions.front() {
             Some(first) => Some(first.question.prompt()),
@@ -566,7 +566,7 @@ impl PlainUi {
         self.wait_for_input()
     }
 
-    fn say_goodbye(&mut self) -> io::Result<()> {
+    fn print_exit_message(&mut self) -> io::Result<()> {
         if let Some(session) = self.session.take() {
             let cost = self.cost;
             self.print(&format!(

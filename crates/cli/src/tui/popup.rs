@@ -5,7 +5,7 @@ use haft_terminal::{Editor, Key, KeyCode, TextLine, TextStyle};
 use super::{
     app::{App, AppEffect},
     cards::one_line,
-    complete::{Completion, CompletionQuery, completion_query},
+    complete::{CompletionEntry, CompletionQuery, completion_query},
     ui_style::UiStyle,
 };
 
@@ -13,7 +13,7 @@ use super::{
 #[derive(Debug, Default)]
 pub(crate) struct CompletionPopup {
     query: Option<CompletionQuery>,
-    found: Vec<Completion>,
+    found: Vec<CompletionEntry>,
     chosen: usize,
     /// The number of the current query. Answers to older queries are dropped.
     number: u64,
@@ -79,7 +79,7 @@ fn query(editor: &Editor) -> Option<CompletionQuery> {
 
 impl App {
     /// Requests completions after the draft or the caret has changed.
-    pub(super) fn look_up(&mut self) {
+    pub(super) fn request_completions(&mut self) {
         let asked = query(&self.editor);
         if asked == self.popup.query {
             return;
@@ -101,7 +101,7 @@ impl App {
     }
 
     /// Sets the completions that were found in the background.
-    pub(super) fn completions(&mut self, number: u64, found: Vec<Completion>) {
+    pub(super) fn completions(&mut self, number: u64, found: Vec<CompletionEntry>) {
         if number != self.popup.number || self.popup.query.is_none() {
             return;
         }
@@ -157,6 +157,6 @@ impl App {
         };
         self.editor.replace_before_caret(one.replaces, &one.insert);
         self.popup.found.clear();
-        self.look_up();
+        self.request_completions();
     }
 }

@@ -1,6 +1,6 @@
 //! Messages that have not been delivered to the model yet.
 
-use haft_host::Delivery;
+use haft_host::PromptDelivery;
 use haft_terminal::{DraftPart, TextLine};
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ pub(crate) struct WaitingMessage {
     pub(crate) parts: Vec<DraftPart>,
     /// The text that is sent.
     pub(crate) text: String,
-    pub(crate) time: Delivery,
+    pub(crate) time: PromptDelivery,
 }
 
 /// The maximum number of messages that are shown.
@@ -40,7 +40,7 @@ impl MessageQueue {
     }
 
     /// Changes the id of a message.
-    pub(crate) fn rename(&mut self, id: Uuid, known_as: Uuid) {
+    pub(crate) fn change_id(&mut self, id: Uuid, known_as: Uuid) {
         let message = self.messages.iter_mut().find(|message| message.id == id);
         if let Some(message) = message {
             message.id = known_as;
@@ -62,8 +62,8 @@ impl MessageQueue {
         let last = self.messages.len();
         for (number, message) in (1..).zip(&self.messages).skip(hidden) {
             let when = match message.time {
-                Delivery::Steer => "next",
-                Delivery::AfterRun => "later",
+                PromptDelivery::Steer => "next",
+                PromptDelivery::AfterRun => "later",
             };
             let mut line = TextLine::styled(&format!(" {when}: "), look.theme.faint);
             let hint = match number == last && !look.is_narrow() {

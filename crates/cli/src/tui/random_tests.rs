@@ -11,7 +11,7 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, AppInput, JobResult, SessionState},
+    app::{AppEffect, AppInput, JobResult, AppSessionState},
     test_bench::{UiTestBench, request},
 };
 
@@ -132,7 +132,7 @@ fn happens(bench: &mut UiTestBench, step: Step) {
         Step::Resized(columns, rows) => bench.resize(columns, rows),
         Step::Waits(ms) => bench.wait(ms),
         Step::Focus(is_focused) => bench.update(AppInput::Focus(is_focused)),
-        Step::KeptDraft(text) => bench.update(AppInput::Found(JobResult::KeptDraft(text))),
+        Step::KeptDraft(text) => bench.update(AppInput::Found(JobResult::RecoveredDraft(text))),
         Step::Vi(is_on) => {
             bench.app.settings.editor_mode = is_on.then(|| "vim".to_owned());
             bench.app.set_editor_mode();
@@ -184,7 +184,7 @@ proptest! {
                 }
             }
             if has_ended {
-                prop_assert!(bench.app.session == SessionState::Over);
+                prop_assert!(bench.app.session == AppSessionState::Over);
                 prop_assert!(bench.app.questions.is_empty());
             }
         }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use haft_terminal::{Caret, LiveRegion, TextLine};
 
 use super::{
-    app::{App, Overlay},
+    app::{App, AppOverlay},
     ask::AskFrame,
     number_format,
     running_calls::CallFrame,
@@ -16,10 +16,10 @@ impl App {
     /// Returns the rows of the full-screen view, if one is open.
     pub(crate) fn overlay_rows(&mut self) -> Option<Vec<TextLine>> {
         let mut rows = match self.overlay.as_mut()? {
-            Overlay::FullQuestion(view) => view.rows(&self.look),
-            Overlay::Other(view) => view.rows(&self.look),
+            AppOverlay::FullQuestion(view) => view.rows(&self.look),
+            AppOverlay::Other(view) => view.rows(&self.look),
         };
-        let is_own = matches!(self.overlay, Some(Overlay::FullQuestion(_)));
+        let is_own = matches!(self.overlay, Some(AppOverlay::FullQuestion(_)));
         if let Some(front) = self.questions.front().filter(|_| !is_own)
             && let Some(first) = rows.first_mut()
         {

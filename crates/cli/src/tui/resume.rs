@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft::{Card, Content};
-use haft_host::{Exchange, ExchangePart, Exchanges};
+use haft_host::{PromptExchange, ExchangePart, RecentExchanges};
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine, image::ImageProtocol};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ enum ResumedItem<'e> {
 }
 
 impl App {
-    pub(super) fn resumed(&mut self, exchanges: &Exchanges) {
+    pub(super) fn resumed(&mut self, exchanges: &RecentExchanges) {
         let mut items: Vec<ResumedItem<'_>> = Vec::new();
         for exchange in &exchanges.shown {
             items.extend(self.exchange(exchange));
@@ -65,7 +65,7 @@ impl App {
         }
     }
 
-    fn exchange<'e>(&self, exchange: &'e Exchange) -> Vec<ResumedItem<'e>> {
+    fn exchange<'e>(&self, exchange: &'e PromptExchange) -> Vec<ResumedItem<'e>> {
         let message = self.message_items(&exchange.prompt);
         let mut all: Vec<ResumedItem<'_>> = message.into_iter().map(ResumedItem::Item).collect();
         // If the terminal can show only names, the message text contains them already.

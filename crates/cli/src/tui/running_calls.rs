@@ -184,7 +184,7 @@ impl RunningCall {
         }
         // The subject is truncated rather than the progress.
         let room = look.size.row_width().saturating_sub(facts.len() + 3);
-        let words = cards::words(&self.card, frame.cwd, look);
+        let words = cards::card_text(&self.card, frame.cwd, look);
         line.append(&cards::cut(&words, room, look));
         if !facts.is_empty() {
             line.push(&format!("  {facts}"), look.theme.faint);
@@ -194,7 +194,7 @@ impl RunningCall {
             && tail > 0
         {
             let mut row = TextLine::plain("   ");
-            row.append(&cards::words(card, frame.cwd, look));
+            row.append(&cards::card_text(card, frame.cwd, look));
             rows.push(row.restyled(|style| style.faint()));
             return;
         }

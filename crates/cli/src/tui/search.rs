@@ -8,7 +8,7 @@ use haft_terminal::{
 use super::{
     app::App,
     cards::one_line,
-    history_file::{HistoryEntry, HistoryScope, MOST_ENTRIES, history_texts},
+    history_file::{PromptHistoryEntry, HistoryScope, MOST_ENTRIES, history_texts},
 };
 
 /// The maximum number of bytes of text that are searched.
@@ -23,29 +23,29 @@ pub(crate) struct HistorySearchState {
 
 impl App {
     /// Sets the history of this and other sessions that was loaded from the file.
-    pub(super) fn set_said(&mut self, entries: Vec<HistoryEntry>) {
+    pub(super) fn set_prompt_history(&mut self, entries: Vec<PromptHistoryEntry>) {
         // Prompts that were sent since the start are newer than those in the file.
-        let newer = std::mem::replace(&mut self.said, entries);
-        self.said.extend(newer);
-        let texts = self.said_texts(HistoryScope::Project);
+        let newer = std::mem::replace(&mut self.prompt_history, entries);
+        self.prompt_history.extend(newer);
+        let texts = self.prompt_history_texts(HistoryScope::Project);
         self.inputs = InputHistory::new(texts);
     }
 
     /// Adds a prompt to the history. Removes the oldest ones if there are too many.
-    pub(super) fn add_said(&mut self, entry: HistoryEntry) {
-        self.said.push(entry);
+    pub(super) fn add_to_prompt_history(&mut self, entry: PromptHistoryEntry) {
+        self.prompt_history.push(entry);
         let mut bytes = 0;
-        let newest = self.said.iter().rev().take_while(|entry| {
+        let newest = self.prompt_history.iter().rev().take_while(|entry| {
             bytes += entry.text.len();
             bytes <= MOST_BYTES
         });
         let kept = newest.count().clamp(1, MOST_ENTRIES);
-        self.said.drain(..self.said.len() - kept);
+        self.prompt_history.drain(..self.prompt_history.len() - kept);
     }
 
-    fn said_texts(&self, scope: HistoryScope) -> Vec<String> {
+    fn prompt_history_texts(&self, scope: HistoryScope) -> Vec<String> {
         let session = self.status.session.as_deref().unwrap_or_default();
-        history_texts(&self.said, scope, &self.cwd, session)
+        history_texts(&self.prompt_history, scope, &self.cwd, session)
     }
 
     pub(super) fn begin_search(&mut self) {
@@ -53,7 +53,7 @@ impl App {
         self.search = Some(HistorySearchState {
             search: HistorySearch::new(),
             scope,
-            texts: self.said_texts(scope),
+            texts: self.prompt_history_texts(scope),
         });
     }
 
@@ -66,7 +66,7 @@ impl App {
             search.search.older(&search.texts);
         } else if key == Key::control('s') {
             let scope = search.scope.next();
-            let texts = self.said_texts(scope);
+            let texts = self.prompt_history_texts(scope);
             if let Some(search) = &mut self.search {
                 (search.scope, search.texts) = (scope, texts);
             }

@@ -24,7 +24,7 @@ pub(crate) struct TuiSettings {
 
 impl TuiSettings {
     /// Reads the merged settings. Invalid values are ignored.
-    pub(crate) fn of(settings: &Value) -> Self {
+    pub(crate) fn from_json(settings: &Value) -> Self {
         Self {
             theme: read(settings, "theme"),
             editor_mode: read(settings, "editorMode"),
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn one_bad_value_never_loses_the_others() {
-        let settings = TuiSettings::of(&json!({
+        let settings = TuiSettings::from_json(&json!({
             "theme": 3,
             "editorMode": "vim",
             "verbose": true,

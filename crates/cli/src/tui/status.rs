@@ -29,7 +29,7 @@ pub(crate) struct StatusBar {
 }
 
 impl StatusBar {
-    pub(crate) fn of(cwd: &Path) -> Self {
+    pub(crate) fn new(cwd: &Path) -> Self {
         let name = cwd.file_name().unwrap_or(cwd.as_os_str());
         Self {
             folder: name.to_string_lossy().into_owned(),
@@ -98,7 +98,7 @@ impl App {
             },
             exceeds_200k_tokens: usage.total > 200_000,
             thinking: StatusThinking {
-                enabled: self.thinks,
+                enabled: self.is_thinking_enabled,
             },
             vim: self.editor.vi_mode().map(|mode| StatusVim {
                 mode: format!("{mode:?}").to_uppercase(),

@@ -33,7 +33,7 @@ pub(crate) struct StatusLineConfig {
 impl StatusLineConfig {
     /// Parses `{"type": "command", "command": …, "padding": …, "refreshInterval": …}`; the interval
     /// is in seconds.
-    pub(crate) fn of(value: &Value, cwd: PathBuf) -> Option<Self> {
+    pub(crate) fn from_json(value: &Value, cwd: PathBuf) -> Option<Self> {
         let command = value["command"].as_str()?.trim();
         let is_command = value["type"].as_str().is_none_or(|kind| kind == "command");
         if command.is_empty() || !is_command {

@@ -195,7 +195,7 @@ impl UiTestBench {
                 AppEffect::Terminal(_)
                     | AppEffect::Status
                     | AppEffect::StatusLine
-                    | AppEffect::KeepDraft(_)
+                    | AppEffect::SaveDraft(_)
                     | AppEffect::SaveHistory(_)
                     | AppEffect::Complete { .. }
             )

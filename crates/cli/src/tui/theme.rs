@@ -30,7 +30,7 @@ pub(crate) fn theme(
         return (usual(ThemeName::Auto), None);
     };
     if let Some(custom) = name.strip_prefix("custom:") {
-        return match of_file(custom, background, level, themes) {
+        return match load_theme_file(custom, background, level, themes) {
             Ok((theme, problem)) => (theme, problem),
             Err(why) => (usual(ThemeName::Auto), Some(format!("theme {name}: {why}"))),
         };
@@ -44,7 +44,7 @@ pub(crate) fn theme(
     }
 }
 
-fn of_file(
+fn load_theme_file(
     name: &str,
     background: Option<Rgb>,
     level: ColorLevel,
@@ -69,7 +69,7 @@ fn of_file(
         let color = color.as_str().and_then(color_of);
         let is_used = color.is_some_and(|color| set(&mut theme, part, color, background));
         // Parts that only other programs draw are not reported.
-        if color.is_none() || !is_used && is_ours(part) {
+        if color.is_none() || !is_used && is_builtin(part) {
             unread.push(part.as_str());
         }
     }
@@ -103,7 +103,7 @@ const PARTS: [ThemePart; 18] = [
     ("diffRemoved", |theme| &mut theme.removed),
 ];
 
-fn is_ours(part: &str) -> bool {
+fn is_builtin(part: &str) -> bool {
     PARTS.iter().any(|(name, _)| *name == part)
 }
 

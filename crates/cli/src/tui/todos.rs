@@ -17,8 +17,8 @@ pub(crate) struct TodoList {
 
 impl TodoList {
     /// Updates the list from the result of a call, if it contains the list.
-    pub(crate) fn note(&mut self, structured: &Value) {
-        self.board.note(structured);
+    pub(crate) fn update_from_result(&mut self, structured: &Value) {
+        self.board.update_from_result(structured);
     }
 
     pub(crate) fn clear(&mut self) {
@@ -27,7 +27,7 @@ impl TodoList {
 
     /// Returns the list on one row if it fits, otherwise one row per task around the current one.
     pub(crate) fn rows(&self, look: &UiStyle) -> Vec<TextLine> {
-        if self.is_hidden || self.board.is_over() {
+        if self.is_hidden || self.board.is_complete() {
             return Vec::new();
         }
         let is_done = |todo: &&TodoEntry| todo.status == TodoStatus::Done;

@@ -7,8 +7,8 @@ use haft_terminal::{Key, KeyCode, TextLine, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, AppInput, JobResult, Overlay},
-    overlay::{View, ViewOutcome},
+    app::{AppEffect, AppInput, JobResult, AppOverlay},
+    overlay::{FullScreenView, ViewOutcome},
     test_bench::{UiTestBench, request},
     ui_style::UiStyle,
 };
@@ -323,7 +323,7 @@ fn vector_16_escape_leaves_a_question_open_and_stops_the_run() {
 /// A view that does nothing.
 struct Still;
 
-impl View for Still {
+impl FullScreenView for Still {
     fn rows(&mut self, _: &UiStyle) -> Vec<TextLine> {
         vec![TextLine::plain("transcript"), TextLine::plain("more")]
     }
@@ -337,7 +337,7 @@ impl View for Still {
 fn vector_17_over_a_view_a_question_is_a_banner_and_a_bell() {
     let mut bench = UiTestBench::new(80, 24);
     bench.runs();
-    bench.app.overlay = Some(Overlay::Other(Box::new(Still)));
+    bench.app.overlay = Some(AppOverlay::Other(Box::new(Still)));
     bench.take_effects();
     bench.asks(1, bash("make", &[]));
     let effects = bench.take_effects();
@@ -386,7 +386,7 @@ fn vector_19_stopping_a_run_puts_undelivered_messages_back() {
     assert_eq!(bench.draft(), "one\ntwo\nthree\ndraft");
     let effects = bench.take_effects();
     assert!(matches!(effects.last(), Some(AppEffect::Interrupt)));
-    assert!(!effects.iter().any(|e| matches!(e, AppEffect::Say { .. })));
+    assert!(!effects.iter().any(|e| matches!(e, AppEffect::SendPrompt { .. })));
 }
 
 #[test]
@@ -424,12 +424,12 @@ fn vector_35_a_long_conversation_is_taken_up_by_its_end() {
     let long = (0..300)
         .map(|line| format!("line {line}\n\n"))
         .collect::<String>();
-    let exchange = |prompt: &str, text: &str| haft_host::Exchange {
+    let exchange = |prompt: &str, text: &str| haft_host::PromptExchange {
         prompt: prompt.to_owned(),
         parts: vec![haft_host::ExchangePart::Text(text.to_owned())],
-        ..haft_host::Exchange::default()
+        ..haft_host::PromptExchange::default()
     };
-    let exchanges = haft_host::Exchanges {
+    let exchanges = haft_host::RecentExchanges {
         earlier: 4_997,
         shown: vec![
             exchange("one", &long),
@@ -460,7 +460,7 @@ fn a_shell_line_a_memory_and_commands_are_told_apart() {
     assert!(bench.take_effects().iter().any(is_command));
     bench.type_keys("/usr/bin is full");
     bench.key(ENTER);
-    let is_said = |effect: &AppEffect| matches!(effect, AppEffect::Say { .. });
+    let is_said = |effect: &AppEffect| matches!(effect, AppEffect::SendPrompt { .. });
     assert!(bench.take_effects().iter().any(is_said));
     bench.idle();
     bench.type_keys("/exit");
@@ -478,7 +478,7 @@ fn a_draft_is_put_aside_and_kept_on_disk() {
     let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("half a thought");
     bench.wait(1_100);
-    let is_kept = |effect: &AppEffect| matches!(effect, AppEffect::KeepDraft(text) if text == "half a thought");
+    let is_kept = |effect: &AppEffect| matches!(effect, AppEffect::SaveDraft(text) if text == "half a thought");
     assert!(bench.take_effects().iter().any(is_kept));
     assert_eq!(bench.app.due(bench.now), None);
     bench.key(Key::control('s'));

@@ -186,6 +186,6 @@ fn a_browser_that_does_not_say_where_it_comes_from_is_not_believed() {
     );
     assert!(visit(&format!("{back}?code=c&state={state}")).contains("failed"));
     assert!(!login.wait().unwrap().success());
-    let asked = server.asked();
+    let asked = server.requests();
     assert!(!asked.iter().any(|asked| asked.target().1 == "/token"));
 }

@@ -83,18 +83,18 @@ async fn a_command_line_is_read_once_a_call() {
     ];
     for line in lines {
         let finished = haft.call("Bash", json!({ "command": line })).await;
-        assert_eq!(read_counter::of(line), 1, "{line}: {}", finished.text());
+        assert_eq!(read_counter::read_count(line), 1, "{line}: {}", finished.text());
     }
     // The same line in another call is read anew: the directory, or the files, may be others.
     let again = "echo read-once";
     haft.call("Bash", json!({ "command": again })).await;
-    assert_eq!(read_counter::of(again), 2);
+    assert_eq!(read_counter::read_count(again), 2);
 
     let before = "echo read-once-before";
     let finished = haft.call("Bash", json!({ "command": before })).await;
     assert_eq!(finished.text().trim(), "read-once-after");
     let structured = finished.structured.unwrap_or(Value::Null);
     assert_eq!(structured["stdout"], "read-once-after", "{structured}");
-    assert_eq!(read_counter::of(before), 1);
-    assert_eq!(read_counter::of("echo read-once-after"), 1);
+    assert_eq!(read_counter::read_count(before), 1);
+    assert_eq!(read_counter::read_count("echo read-once-after"), 1);
 }

@@ -69,7 +69,7 @@ impl Bench {
         } = command.output().unwrap();
         let text = String::from_utf8_lossy(&stdout).into_owned();
         let told = String::from_utf8_lossy(&stderr);
-        for asked in self.server.asked() {
+        for asked in self.server.requests() {
             let refused = haft_testkit::strict::refusal(&asked);
             assert!(refused.is_none(), "{refused:?}: {}", asked.body);
         }
@@ -110,7 +110,7 @@ fn example(arguments: &[&str], model: Option<&str>) -> Option<String> {
     command.arg(source.join("examples").join(arguments[0]));
     command.args(&arguments[1..]);
     let text = bench.run(&mut command);
-    assert!(!bench.server.asked().is_empty(), "nothing was asked");
+    assert!(!bench.server.requests().is_empty(), "nothing was asked");
     for bad in ["Traceback", "API Error"] {
         assert!(!text.contains(bad), "{text}");
     }

@@ -12,22 +12,22 @@ use std::{
 use haft_contract::{BoxFuture, CallContext, ToolOutput};
 use tokio::time::Instant;
 
-use super::{Layer, LayerResult, LayerSettings, Next};
-use crate::pipeline::Admitted;
+use super::{Layer, LayerResult, LayerSettings, LayerChain};
+use crate::pipeline::AdmittedCall;
 
 /// The maximum number of cached results.
 const MOST_ENTRIES: usize = 256;
 
 /// Caches results.
 #[derive(Debug)]
-pub struct Cache {
+pub struct CacheLayer {
     settings: Arc<LayerSettings>,
     entries: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
 struct CacheEntries {
-    answers: HashMap<CacheKey, (Instant, ToolOutput)>,
+    results: HashMap<CacheKey, (Instant, ToolOutput)>,
     /// The number of changes so far, so that a result from before a change is not stored after it.
     changes: u64,
 }
@@ -35,7 +35,7 @@ struct CacheEntries {
 /// The tool, the input and the working directory.
 type CacheKey = (String, String, Arc<Path>);
 
-impl Cache {
+impl CacheLayer {
     /// Creates a cache with these settings.
     pub fn new(settings: Arc<LayerSettings>) -> Self {
         Self {
@@ -51,19 +51,19 @@ impl Cache {
     fn clear(&self) {
         let mut entries = self.entries();
         entries.changes += 1;
-        entries.answers.clear();
+        entries.results.clear();
     }
 }
 
-impl Layer for Cache {
+impl Layer for CacheLayer {
     fn call<'a>(
         &'a self,
-        call: &'a Admitted,
+        call: &'a AdmittedCall,
         cx: &'a CallContext,
-        next: Next<'a>,
+        next: LayerChain<'a>,
     ) -> BoxFuture<'a, LayerResult> {
         let call = call.call();
-        if !call.kind().is_read_only {
+        if !call.effects_kind().is_read_only {
             return Box::pin(async move {
                 self.clear();
                 let result = next.run(cx).await;
@@ -83,7 +83,7 @@ impl Layer for Cache {
             let now = Instant::now();
             let changes = {
                 let entries = self.entries();
-                match entries.answers.get(&key) {
+                match entries.results.get(&key) {
                     Some((until, answer)) if now < *until => return Ok(answer.clone()),
                     _ => entries.changes,
                 }
@@ -92,12 +92,12 @@ impl Layer for Cache {
             let mut entries = self.entries();
             // Patches must be applied each time, so a result with patches is not cached.
             if entries.changes == changes && output.patches.is_empty() && !output.failed {
-                if entries.answers.len() >= MOST_ENTRIES {
-                    entries.answers.retain(|_, (until, _)| now < *until);
+                if entries.results.len() >= MOST_ENTRIES {
+                    entries.results.retain(|_, (until, _)| now < *until);
                 }
-                if entries.answers.len() < MOST_ENTRIES {
+                if entries.results.len() < MOST_ENTRIES {
                     entries
-                        .answers
+                        .results
                         .insert(key, (now + keep_for, output.clone()));
                 }
             }

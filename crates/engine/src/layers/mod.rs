@@ -19,9 +19,9 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{BoxFuture, CallContext, Rate, ToolError, ToolOutput, ToolSpec};
+use haft_contract::{BoxFuture, CallContext, CallRate, ToolError, ToolOutput, ToolSpec};
 
-use crate::pipeline::Admitted;
+use crate::pipeline::AdmittedCall;
 
 /// The result of a call.
 pub type LayerResult = Result<ToolOutput, ToolError>;
@@ -31,28 +31,28 @@ pub trait Layer: Send + Sync {
     /// Runs the call with `next`, or answers it without running it.
     fn call<'a>(
         &'a self,
-        call: &'a Admitted,
+        call: &'a AdmittedCall,
         cx: &'a CallContext,
-        next: Next<'a>,
+        next: LayerChain<'a>,
     ) -> BoxFuture<'a, LayerResult>;
 }
 
 /// The rest of the chain up to the tool.
 #[derive(Clone, Copy)]
-pub struct Next<'a> {
-    call: &'a Admitted,
+pub struct LayerChain<'a> {
+    call: &'a AdmittedCall,
     rest: &'a [Arc<dyn Layer>],
 }
 
-impl<'a> Next<'a> {
-    pub(crate) fn new(call: &'a Admitted, layers: &'a [Arc<dyn Layer>]) -> Self {
+impl<'a> LayerChain<'a> {
+    pub(crate) fn new(call: &'a AdmittedCall, layers: &'a [Arc<dyn Layer>]) -> Self {
         Self { call, rest: layers }
     }
 
     /// Runs the rest of the chain with this context.
     pub fn run(self, cx: &'a CallContext) -> BoxFuture<'a, LayerResult> {
         match self.rest.split_first() {
-            Some((layer, rest)) => layer.call(self.call, cx, Next { rest, ..self }),
+            Some((layer, rest)) => layer.call(self.call, cx, LayerChain { rest, ..self }),
             None => self.call.call().run(cx),
         }
     }
@@ -75,7 +75,7 @@ pub struct ToolSettings {
     /// The time for which a read-only result may be reused.
     pub cache: Option<Duration>,
     /// The rate limit.
-    pub rate: Option<Rate>,
+    pub rate: Option<CallRate>,
 }
 
 impl LayerSettings {
@@ -90,7 +90,7 @@ impl LayerSettings {
 }
 
 /// The layers of a session, shared by its agents: four standard ones, and those of the embedder.
-pub(crate) struct Layers {
+pub(crate) struct LayerStack {
     settings: Arc<LayerSettings>,
     trace: Arc<dyn Layer>,
     rate_limit: Arc<dyn Layer>,
@@ -102,15 +102,15 @@ pub(crate) struct Layers {
     keeps_answers: AtomicBool,
 }
 
-impl Layers {
+impl LayerStack {
     pub(crate) fn new(settings: LayerSettings, more: Vec<Arc<dyn Layer>>) -> Self {
         let settings = Arc::new(settings);
         let keeps_answers = settings.tools.values().any(|tool| tool.cache.is_some());
         Self {
-            trace: Arc::new(trace::Trace),
-            rate_limit: Arc::new(rate_limit::RateLimit::new(Arc::clone(&settings))),
-            cache: Arc::new(cache::Cache::new(Arc::clone(&settings))),
-            timeout: Arc::new(timeout::Timeout::new(Arc::clone(&settings))),
+            trace: Arc::new(trace::TraceLayer),
+            rate_limit: Arc::new(rate_limit::RateLimitLayer::new(Arc::clone(&settings))),
+            cache: Arc::new(cache::CacheLayer::new(Arc::clone(&settings))),
+            timeout: Arc::new(timeout::TimeoutLayer::new(Arc::clone(&settings))),
             settings,
             more,
             keeps_answers: AtomicBool::new(keeps_answers),

@@ -6,22 +6,22 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{BoxFuture, CallContext, Rate, ToolError};
+use haft_contract::{BoxFuture, CallContext, CallRate, ToolError};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Layer, LayerResult, LayerSettings, Next};
-use crate::pipeline::Admitted;
+use super::{Layer, LayerResult, LayerSettings, LayerChain};
+use crate::pipeline::AdmittedCall;
 
 /// Delays calls that exceed the rate. A burst of `calls` calls runs immediately; after that, one
 /// per interval of `per / calls`.
 #[derive(Debug)]
-pub struct RateLimit {
+pub struct RateLimitLayer {
     settings: Arc<LayerSettings>,
     /// For each tool, the time at which its whole allowance is available again.
     booked: Mutex<HashMap<String, Instant>>,
 }
 
-impl RateLimit {
+impl RateLimitLayer {
     /// Creates a rate limit with these settings.
     pub fn new(settings: Arc<LayerSettings>) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl RateLimit {
     }
 
     /// Reserves the next free time.
-    fn reserve(&self, tool: &str, rate: Rate) -> Instant {
+    fn reserve(&self, tool: &str, rate: CallRate) -> Instant {
         let calls = rate.calls.max(1);
         let share = rate.per / calls;
         let ahead = share * (calls - 1);
@@ -47,12 +47,12 @@ impl RateLimit {
     }
 }
 
-impl Layer for RateLimit {
+impl Layer for RateLimitLayer {
     fn call<'a>(
         &'a self,
-        call: &'a Admitted,
+        call: &'a AdmittedCall,
         cx: &'a CallContext,
-        next: Next<'a>,
+        next: LayerChain<'a>,
     ) -> BoxFuture<'a, LayerResult> {
         let spec = call.call().spec();
         let Some(rate) = self.settings.tool(spec).rate else {

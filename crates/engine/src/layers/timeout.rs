@@ -5,28 +5,28 @@ use std::sync::Arc;
 use haft_contract::{BoxFuture, CallContext, ToolError};
 use tokio::time;
 
-use super::{Layer, LayerResult, LayerSettings, Next};
-use crate::pipeline::{Admitted, execute};
+use super::{Layer, LayerResult, LayerSettings, LayerChain};
+use crate::pipeline::{AdmittedCall, execute};
 
 /// Ends calls that exceed their timeout.
 #[derive(Debug)]
-pub struct Timeout {
+pub struct TimeoutLayer {
     settings: Arc<LayerSettings>,
 }
 
-impl Timeout {
+impl TimeoutLayer {
     /// Creates a timeout layer with these settings.
     pub fn new(settings: Arc<LayerSettings>) -> Self {
         Self { settings }
     }
 }
 
-impl Layer for Timeout {
+impl Layer for TimeoutLayer {
     fn call<'a>(
         &'a self,
-        call: &'a Admitted,
+        call: &'a AdmittedCall,
         cx: &'a CallContext,
-        next: Next<'a>,
+        next: LayerChain<'a>,
     ) -> BoxFuture<'a, LayerResult> {
         let Some(limit) = self.settings.tool(call.call().spec()).timeout else {
             return next.run(cx);
@@ -35,7 +35,7 @@ impl Layer for Timeout {
             let mut running = next.run(cx);
             match time::timeout(limit, &mut running).await {
                 Ok(result) => result,
-                Err(_) if call.call().kind().may_be_dropped => Err(ToolError::TimedOut(limit)),
+                Err(_) if call.call().effects_kind().may_be_dropped => Err(ToolError::TimedOut(limit)),
                 Err(_) => {
                     // This token belongs to this run only: a timeout is not an interrupt by the
                     // user.

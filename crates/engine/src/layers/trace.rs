@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use haft_contract::{BoxFuture, CallContext, Content};
 
-use super::{Layer, LayerResult, Next};
-use crate::pipeline::Admitted;
+use super::{Layer, LayerResult, LayerChain};
+use crate::pipeline::AdmittedCall;
 
 /// The tracing target of these lines.
 pub(super) const TARGET: &str = module_path!();
@@ -13,14 +13,14 @@ pub(super) const TARGET: &str = module_path!();
 /// Logs the tool, the duration and the outcome of each call. It never logs inputs or results, which
 /// may contain secrets.
 #[derive(Debug)]
-pub struct Trace;
+pub struct TraceLayer;
 
-impl Layer for Trace {
+impl Layer for TraceLayer {
     fn call<'a>(
         &'a self,
-        call: &'a Admitted,
+        call: &'a AdmittedCall,
         cx: &'a CallContext,
-        next: Next<'a>,
+        next: LayerChain<'a>,
     ) -> BoxFuture<'a, LayerResult> {
         Box::pin(async move {
             let started = Instant::now();

@@ -23,7 +23,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    ApprovalSource, DenialSource, EarlyResult, InputAuthor, Prepared, confinement,
+    ApprovalSource, DenialSource, EarlyResult, InputAuthor, PreparedCall, confinement,
     denial::{
         WOULD_ALLOW, denial_message, denied_by_policy, denied_result, interrupted_result, remedy,
         stopped_result,
@@ -35,7 +35,7 @@ use crate::{
     Engine, SessionContext,
     hooks::HookEventKind,
     permissions::{
-        Behavior, CallFacts, Decision, DecisionReason, HookPermission, PathContext, Policy,
+        DecisionBehavior, CallFacts, Decision, DecisionReason, HookPermission, PathContext, Policy,
         approval_parts, decide, find_look_alikes, suggest,
     },
     scheduler::CallSlot,
@@ -47,54 +47,54 @@ const DEFERRED: &str = "A hook has deferred this call: it has not run. When the 
 
 /// A call that may run. Only `admit` can create one, because the fields are private to this file.
 #[derive(Debug)]
-pub struct Admitted {
-    prepared: Prepared,
-    terms: CallGrants,
-    kept: AdmissionEffects,
+pub struct AdmittedCall {
+    prepared: PreparedCall,
+    grants: CallGrants,
+    effects: AdmissionEffects,
 }
 
 /// The files and commands that a call may use.
 #[derive(Debug)]
 pub(super) struct CallGrants {
     /// The permitted real paths outside the working directories.
-    pub(super) granted: Arc<[PathBuf]>,
+    pub(super) outside_paths: Arc<[PathBuf]>,
     /// The paths that the permission decision covered.
-    pub(super) judged: AuthorizedPaths,
+    pub(super) authorized: AuthorizedPaths,
     /// The confinement of the command that it starts.
     pub(super) confinement: Confinement,
     /// The human-readable reason why the call may run.
-    because: String,
+    reason: String,
     /// The context of the tool's check, to be reused when the call runs.
     context: Option<CallContext>,
 }
 
-impl Admitted {
+impl AdmittedCall {
     /// Returns the call.
-    pub fn call(&self) -> &Prepared {
+    pub fn call(&self) -> &PreparedCall {
         &self.prepared
     }
 
     /// Returns the human-readable reason why the call may run.
     pub fn reason(&self) -> &str {
-        &self.terms.because
+        &self.grants.reason
     }
 
     /// Returns its grants.
     pub(super) fn grants(&mut self) -> &mut CallGrants {
-        &mut self.terms
+        &mut self.grants
     }
 
     /// Takes the context of the tool's check. Returns it only once.
     pub(crate) fn take_context(&mut self) -> Option<CallContext> {
-        self.terms.context.take()
+        self.grants.context.take()
     }
 
     /// Takes the effects of the admission. Later calls return empty ones.
     pub(crate) fn take_admission_effects(&mut self) -> AdmissionEffects {
-        std::mem::take(&mut self.kept)
+        std::mem::take(&mut self.effects)
     }
 
-    pub(super) fn into_call(self) -> Prepared {
+    pub(super) fn into_call(self) -> PreparedCall {
         self.prepared
     }
 }
@@ -102,13 +102,13 @@ impl Admitted {
 /// Decides whether a call may run, and asks the user if necessary. `Err` is the result of a call that
 /// does not run.
 pub(crate) async fn admit(
-    prepared: Prepared,
+    prepared: PreparedCall,
     cx: &CallContext,
     context: &SessionContext,
     engine: &Engine,
     slot: &mut CallSlot,
-) -> Result<Admitted, EarlyResult> {
-    let mut admission = Admission {
+) -> Result<AdmittedCall, EarlyResult> {
+    let mut admission = CallAdmission {
         cx,
         context,
         engine,
@@ -119,17 +119,17 @@ pub(crate) async fn admit(
         },
         slot,
         effects: AdmissionEffects::default(),
-        rewritten: false,
-        consented: None,
-        hooks_ask: None,
+        is_input_replaced: false,
+        approved_reason: None,
+        hook_ask_reason: None,
         deferred: false,
-        checked_with: None,
+        check_context: None,
     };
     match admission.run(prepared).await {
-        Ok((prepared, grants)) => Ok(Admitted {
+        Ok((prepared, grants)) => Ok(AdmittedCall {
             prepared,
-            terms: grants,
-            kept: admission.effects,
+            grants,
+            effects: admission.effects,
         }),
         Err(early_result) => Err(EarlyResult {
             notes: Box::new(admission.effects.notes),
@@ -144,7 +144,7 @@ pub(crate) struct AdmissionEffects {
     /// Rules that the user has chosen to save.
     pub(crate) rules: Vec<String>,
     /// The destination of these rules.
-    pub(crate) scope: RuleScope,
+    pub(crate) rule_scope: RuleScope,
     /// Changes of the session that a hook or the user requested with the approval.
     pub(crate) patches: Vec<ContextPatch>,
     /// The messages and context from hooks.
@@ -154,7 +154,7 @@ pub(crate) struct AdmissionEffects {
 }
 
 /// The state while one call is decided.
-struct Admission<'a> {
+struct CallAdmission<'a> {
     cx: &'a CallContext,
     context: &'a SessionContext,
     engine: &'a Engine,
@@ -164,28 +164,28 @@ struct Admission<'a> {
     effects: AdmissionEffects,
     /// Whether a hook or the user has replaced the input. Further approval requests then go only to
     /// the user, not to the hooks again.
-    rewritten: bool,
+    is_input_replaced: bool,
     /// Set if the user has approved the call by replacing its input: the reason of that approval
     /// request.
-    consented: Option<DecisionReason>,
+    approved_reason: Option<DecisionReason>,
     /// Set if a hook requires that the user is asked: the hook's name and reason.
-    hooks_ask: Option<String>,
+    hook_ask_reason: Option<String>,
     /// Whether a hook has deferred the call.
     deferred: bool,
     /// The context of the tool's check of the current input, with the paths that the decision covers.
-    checked_with: Option<CallContext>,
+    check_context: Option<CallContext>,
 }
 
-impl Admission<'_> {
+impl CallAdmission<'_> {
     /// Runs all steps, once for each version of the input.
-    async fn run(&mut self, mut prepared: Prepared) -> Result<(Prepared, CallGrants), EarlyResult> {
+    async fn run(&mut self, mut prepared: PreparedCall) -> Result<(PreparedCall, CallGrants), EarlyResult> {
         let mut hook_permission = HookPermission::NoAnswer;
         let mut hooks_have_run = false;
         if let Some(input) = prepared.bound.complete_input(self.cx).await {
             prepared = self.rebind(&prepared, input)?;
         }
         loop {
-            self.checked_with = None;
+            self.check_context = None;
             let mut facts =
                 CallFacts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
@@ -194,7 +194,7 @@ impl Admission<'_> {
             // Without permission, the tool must not access a path that is denied, sensitive or
             // outside the working directories, not even to check the call.
             let early_decision = decide(&self.policy, &facts);
-            let check_later = early_decision.behavior == Behavior::Deny
+            let check_later = early_decision.behavior == DecisionBehavior::Deny
                 || matches!(
                     early_decision.reason,
                     DecisionReason::Outside(_) | DecisionReason::Sensitive(..)
@@ -238,9 +238,9 @@ impl Admission<'_> {
             let mut hook_denial = None;
             if let Some(hook_output) = hook_output {
                 self.effects.notes = hook_output.notes;
-                self.hooks_ask = hook_output.asks;
-                self.deferred = hook_output.defers && self.engine.defers;
-                hook_permission = hook_output.word;
+                self.hook_ask_reason = hook_output.ask_reason;
+                self.deferred = hook_output.deferred && self.engine.defers;
+                hook_permission = hook_output.permission;
                 hook_denial = hook_output.denied;
                 if hook_denial.is_none()
                     && let Some(input) = hook_output.updated_input
@@ -259,7 +259,7 @@ impl Admission<'_> {
                 early_decision
             };
             tracing::debug!(call = %self.cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.reason);
-            if decision.behavior == Behavior::Deny {
+            if decision.behavior == DecisionBehavior::Deny {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
             if let Some(message) = hook_denial {
@@ -275,11 +275,11 @@ impl Admission<'_> {
                 Some(_) => Box::pin(self.probe_confinement(decision, &facts)).await,
                 None => (decision, None),
             };
-            if decision.behavior == Behavior::Deny {
+            if decision.behavior == DecisionBehavior::Deny {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
             let allow_text = decision.reason.to_string();
-            let mut ask_reason = (decision.behavior == Behavior::Ask).then_some(decision.reason);
+            let mut ask_reason = (decision.behavior == DecisionBehavior::Ask).then_some(decision.reason);
             if ask_reason.is_none()
                 && let Some(CheckOutcome::Ask(reason)) = &checked
             {
@@ -318,9 +318,9 @@ impl Admission<'_> {
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
             let env_file = self.engine.hooks.env_file().map(Path::to_path_buf);
             let only_confined = runs_unasked && !self.policy.sandbox.unconfined;
-            let context = self.checked_with.take();
+            let context = self.check_context.take();
             let judged = match &context {
-                Some(context) => context.permissions.judged.clone(),
+                Some(context) => context.permissions.authorized.clone(),
                 None => facts.authorized_paths(),
             };
             let confinement = match known_confinement {
@@ -329,9 +329,9 @@ impl Admission<'_> {
                 None => Box::pin(confinement::resolve_confinement(&self.policy, facts)).await,
             };
             let grants = CallGrants {
-                because: self.reason_text(ask_text, allow_text),
-                granted,
-                judged,
+                reason: self.reason_text(ask_text, allow_text),
+                outside_paths: granted,
+                authorized: judged,
                 context,
                 confinement: Confinement {
                     sourced: env_file,
@@ -366,7 +366,7 @@ impl Admission<'_> {
         decision: Decision,
         facts: &CallFacts,
     ) -> (Decision, Option<Confinement>) {
-        if decision.behavior != Behavior::Allow {
+        if decision.behavior != DecisionBehavior::Allow {
             return (decision, None);
         }
         let confinement = confinement::resolve_confinement(&self.policy, facts.clone()).await;
@@ -382,7 +382,7 @@ impl Admission<'_> {
     }
 
     /// Prepares the same call with another input.
-    fn rebind(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
+    fn rebind(&self, prepared: &PreparedCall, input: Value) -> Result<PreparedCall, EarlyResult> {
         let call = hooks::with_input(prepared, input);
         let author = InputAuthor::Answer;
         super::prepare::prepare_with_tool(
@@ -398,18 +398,18 @@ impl Admission<'_> {
     /// files that the facts refer to, even if another process replaces a path in the meantime.
     fn check_context(&self, facts: &CallFacts) -> CallContext {
         let mut cx = self.cx.clone();
-        cx.permissions.judged = facts.authorized_paths();
+        cx.permissions.authorized = facts.authorized_paths();
         cx
     }
 
     /// Lets the tool check whether the call can succeed.
     async fn check(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         facts: &CallFacts,
     ) -> Result<CheckOutcome, EarlyResult> {
         let cx = self.check_context(facts);
-        let cx = &*self.checked_with.insert(cx);
+        let cx = &*self.check_context.insert(cx);
         let checked = tokio::select! {
             checked = prepared.bound.check(cx) => checked,
             () = self.cx.cancel.cancelled() => {
@@ -431,11 +431,11 @@ impl Admission<'_> {
     /// replaced, and `Err` if the call was denied. The call occupies no slot while it waits.
     async fn request_approval(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         facts: &CallFacts,
         ask_reason: &DecisionReason,
     ) -> Result<Option<Value>, EarlyResult> {
-        match (&self.consented, ask_reason) {
+        match (&self.approved_reason, ask_reason) {
             (None, _) => {}
             // The user approved something else, and a typing error in the new input must not start a
             // critical operation.
@@ -456,7 +456,7 @@ impl Admission<'_> {
             (Some(_), _) => return Ok(None),
         }
         let rules = suggest(&self.policy, facts, &self.context.bases());
-        let hook_answer = if self.rewritten {
+        let hook_answer = if self.is_input_replaced {
             PermissionHookAnswer::NoAnswer
         } else {
             let (path_context, notes) = (&self.path_context, &mut self.effects.notes);
@@ -489,7 +489,7 @@ impl Admission<'_> {
                 self.effects
                     .patches
                     .extend(updates.iter().flat_map(suggest::patches));
-                self.rewritten = updated_input.is_some();
+                self.is_input_replaced = updated_input.is_some();
                 self.effects.approval = ApprovalSource::Hook;
                 return Ok(updated_input);
             }
@@ -498,7 +498,7 @@ impl Admission<'_> {
                 return Err(denied_result(prepared, denied, message));
             }
         }
-        let why = match &self.hooks_ask {
+        let why = match &self.hook_ask_reason {
             Some(why) if *ask_reason == DecisionReason::Hook => why.clone(),
             _ => ask_reason.to_string(),
         };
@@ -508,14 +508,14 @@ impl Admission<'_> {
         };
         let preview = prepared.bound.preview(&self.check_context(facts)).await;
         let asked_parts = approval_parts::parts(&self.policy, facts);
-        let rule_store = self.engine.keeper.as_ref().filter(|_| !rules.is_empty());
+        let rule_store = self.engine.rule_store.as_ref().filter(|_| !rules.is_empty());
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,
             tool: prepared.name().to_owned(),
             card: prepared.card(),
             preview,
-            reasons: match &self.hooks_ask {
+            reasons: match &self.hook_ask_reason {
                 Some(why) if *ask_reason == DecisionReason::Hook => vec![why.clone()],
                 _ => approval_parts::ask_reasons(ask_reason, &asked_parts),
             },
@@ -560,8 +560,8 @@ impl Admission<'_> {
         let message = match answer {
             Some(ApprovalAnswer::Allow) => return Ok(None),
             Some(ApprovalAnswer::InputEdited { input }) => {
-                self.rewritten = true;
-                self.consented = Some(ask_reason.clone());
+                self.is_input_replaced = true;
+                self.approved_reason = Some(ask_reason.clone());
                 return Ok(Some(input));
             }
             Some(ApprovalAnswer::Updated {
@@ -572,10 +572,10 @@ impl Admission<'_> {
             }) => {
                 self.effects.patches.extend(patches);
                 self.effects.rules.extend(keep);
-                self.effects.scope = scope.unwrap_or_default();
+                self.effects.rule_scope = scope.unwrap_or_default();
                 if input.is_some() {
-                    self.rewritten = true;
-                    self.consented = Some(ask_reason.clone());
+                    self.is_input_replaced = true;
+                    self.approved_reason = Some(ask_reason.clone());
                 }
                 return Ok(input);
             }
@@ -586,12 +586,12 @@ impl Admission<'_> {
             Some(ApprovalAnswer::Deny { reason: None }) => format!(
                 "The user did not permit this call to {name}. Do not try it again; ask what they \
                  want instead.{}",
-                self.still_planning()
+                self.plan_mode_note()
             ),
             Some(ApprovalAnswer::Deny {
                 reason: Some(reason),
             }) => {
-                let planning = self.still_planning();
+                let planning = self.plan_mode_note();
                 format!(
                     "The user did not permit this call to {name}. They said: {reason}{planning}"
                 )
@@ -622,7 +622,7 @@ impl Admission<'_> {
     }
 
     /// Notifies the hooks that the call is denied without asking.
-    async fn fire_permission_denied(&mut self, prepared: &Prepared, ask_reason: &DecisionReason) {
+    async fn fire_permission_denied(&mut self, prepared: &PreparedCall, ask_reason: &DecisionReason) {
         let (engine, context, path_context) = (self.engine, self.context, &self.path_context);
         let (reason, notes) = (ask_reason.to_string(), &mut self.effects.notes);
         let hooks_done =
@@ -633,7 +633,7 @@ impl Admission<'_> {
     /// Returns the result of a call that is denied without asking.
     fn deny(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         facts: &CallFacts,
         ask_reason: &DecisionReason,
     ) -> EarlyResult {
@@ -657,7 +657,7 @@ impl Admission<'_> {
     }
 
     /// Returns the sentence that plan mode remains on, if it is on.
-    fn still_planning(&self) -> &'static str {
+    fn plan_mode_note(&self) -> &'static str {
         match self.policy.mode {
             PermissionMode::Plan => "\nPlan mode stays on.",
             _ => "",

@@ -18,13 +18,13 @@ pub(super) fn coerce(schema: &Value, input: &mut Value) -> Vec<ArgumentRepair> {
     if input.is_null() {
         // Some models send no arguments at all for a tool that needs none.
         *input = Value::Object(Map::new());
-        repairs.push(note("", "null taken as no arguments".to_owned()));
+        repairs.push(new_repair("", "null taken as no arguments".to_owned()));
     }
     walk(schema, input, &mut String::new(), &mut repairs, DEPTH);
     repairs
 }
 
-fn note(parameter: &str, note: String) -> ArgumentRepair {
+fn new_repair(parameter: &str, note: String) -> ArgumentRepair {
     ArgumentRepair {
         parameter: parameter.to_owned(),
         note,
@@ -42,7 +42,7 @@ fn walk(
         return;
     }
     if let Some(repaired) = coerce_value(schema, value) {
-        repairs.push(note(path, describe(value, &repaired)));
+        repairs.push(new_repair(path, describe(value, &repaired)));
         *value = repaired;
     }
     match value {
@@ -103,7 +103,7 @@ fn drop_nulls(
             } else {
                 format!("{path}.{name}")
             };
-            repairs.push(note(&parameter, "null taken as left out".to_owned()));
+            repairs.push(new_repair(&parameter, "null taken as left out".to_owned()));
         }
         !absent
     });

@@ -2,7 +2,7 @@
 
 use haft_contract::{RuleList, ToolPermission};
 
-use super::{DenialSource, EarlyResult, Prepared};
+use super::{DenialSource, EarlyResult, PreparedCall};
 use crate::{
     Engine,
     permissions::{CallFacts, DecisionReason, PatternBases, Policy, is_systems_own, suggest},
@@ -123,7 +123,7 @@ pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
 }
 
 pub(super) fn denied_result(
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     denied: DenialSource,
     message: String,
 ) -> EarlyResult {
@@ -133,12 +133,12 @@ pub(super) fn denied_result(
     }
 }
 
-pub(super) fn interrupted_result(prepared: &Prepared) -> EarlyResult {
+pub(super) fn interrupted_result(prepared: &PreparedCall) -> EarlyResult {
     stopped_result(prepared, super::INTERRUPTED.to_owned())
 }
 
 /// Returns the result of a call that ends here with this message.
-pub(super) fn stopped_result(prepared: &Prepared, message: String) -> EarlyResult {
+pub(super) fn stopped_result(prepared: &PreparedCall, message: String) -> EarlyResult {
     EarlyResult {
         name: prepared.name().to_owned(),
         card: Box::new(prepared.bound.render_rejected(&message)),

@@ -6,9 +6,9 @@ use haft_contract::{CallContext, ToolError, ToolOutput};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Admitted, Prepared};
+use super::{AdmittedCall, PreparedCall};
 use crate::{
-    layers::{Layers, Next},
+    layers::{LayerStack, LayerChain},
     schema::SchemaValidator,
 };
 
@@ -19,21 +19,21 @@ pub(crate) const WIND_DOWN: Duration = Duration::from_secs(5);
 /// A call that ran.
 #[derive(Debug)]
 pub struct ExecutedCall {
-    pub(super) call: Prepared,
+    pub(super) call: PreparedCall,
     pub(super) result: Result<ToolOutput, ToolError>,
 }
 
 /// Runs an admitted call. A call that finished keeps its real result, even if the interrupt arrived
 /// while it was finishing.
 pub(crate) async fn execute(
-    mut admitted: Admitted,
+    mut admitted: AdmittedCall,
     mut cx: CallContext,
-    layers: &Layers,
+    layers: &LayerStack,
 ) -> ExecutedCall {
     // Passes the grants to the tool, so that it can respect them.
     let terms = admitted.grants();
-    cx.permissions.granted = Arc::clone(&terms.granted);
-    cx.permissions.judged = terms.judged.clone();
+    cx.permissions.granted = Arc::clone(&terms.outside_paths);
+    cx.permissions.authorized = terms.authorized.clone();
     cx.permissions.confinement = mem::take(&mut terms.confinement);
     // A separate token: a layer that ends the call must not look like an interrupt by the user.
     let own = cx.cancel.child_token();
@@ -41,12 +41,12 @@ pub(crate) async fn execute(
     let cx = &cx;
     let around = layers.layers_for(admitted.call().spec());
     let result = {
-        let mut running = Next::new(&admitted, &around).run(cx);
+        let mut running = LayerChain::new(&admitted, &around).run(cx);
         tokio::select! {
             biased;
             result = &mut running => result,
             () = interrupt.cancelled() => {
-                if admitted.call().kind().may_be_dropped {
+                if admitted.call().effects_kind().may_be_dropped {
                     Err(ToolError::Cancelled)
                 } else {
                     timeout(WIND_DOWN, running).await.unwrap_or_else(|_| Err(outcome_unknown()))
@@ -63,7 +63,7 @@ pub(crate) async fn execute(
 
 /// Asserts that the structured output of a tool matches its declared schema. All tests of tools run
 /// through here.
-fn check_output_schema(call: &Prepared, result: &Result<ToolOutput, ToolError>) {
+fn check_output_schema(call: &PreparedCall, result: &Result<ToolOutput, ToolError>) {
     let (Some(schema), Ok(output)) = (&call.spec().profile.output_schema, result) else {
         return;
     };

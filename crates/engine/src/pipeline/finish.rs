@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haft_contract::{Card, Content, ToolError, ToolOutput};
 
-use super::{CallResult, ExecutedCall, INTERRUPTED, Metadata, Prepared};
+use super::{CallResult, ExecutedCall, INTERRUPTED, Metadata, PreparedCall};
 use crate::results::ResultStore;
 
 /// Converts an outcome into a result. A text over the tool's cap is stored on disk, and the model
@@ -16,10 +16,10 @@ pub(crate) fn finish(
     draws: bool,
     duration: Duration,
 ) -> CallResult {
-    let may_patch = outcome.call.kind().patches;
+    let may_patch = outcome.call.effects_kind().patches;
     let ExecutedCall {
         call:
-            Prepared {
+            PreparedCall {
                 call,
                 id,
                 tool,

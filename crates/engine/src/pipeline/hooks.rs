@@ -7,7 +7,7 @@ use haft_contract::{
 };
 use serde_json::{Map, Value};
 
-use super::{ExecutedCall, Prepared};
+use super::{ExecutedCall, PreparedCall};
 use crate::{
     Engine, SessionContext, hook_conditions,
     hooks::{
@@ -21,13 +21,13 @@ use crate::{
 pub(super) struct PreToolHooks {
     /// The hooks deny the call: the text for the model.
     pub(super) denied: Option<String>,
-    pub(super) word: HookPermission,
+    pub(super) permission: HookPermission,
     /// The input that replaces the original one.
     pub(super) updated_input: Option<Value>,
     /// The hooks defer the call.
-    pub(super) defers: bool,
+    pub(super) deferred: bool,
     /// A hook requires that the user is asked: its name and reason.
-    pub(super) asks: Option<String>,
+    pub(super) ask_reason: Option<String>,
     pub(super) notes: HookNotes,
 }
 
@@ -83,7 +83,7 @@ impl HookNotes {
 /// If several hooks replace the input, the last one wins.
 pub(super) async fn run_pre_tool_use(
     engine: &Engine,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     context: &SessionContext,
     setting: &PathContext,
 ) -> PreToolHooks {
@@ -108,9 +108,9 @@ pub(super) async fn run_pre_tool_use(
             let why = why.map_or("no reason was given", String::as_str);
             before.denied = Some(format!("{} hook: {why}", one.label));
         }
-        if word == Some(HookDecision::Ask) && before.asks.is_none() {
+        if word == Some(HookDecision::Ask) && before.ask_reason.is_none() {
             let why = said.reason.as_deref().unwrap_or("a hook requires approval");
-            before.asks = Some(format!("[{}] {why}", one.owner));
+            before.ask_reason = Some(format!("[{}] {why}", one.owner));
         }
         strictest = strictest.max(word);
         if said.block.is_none()
@@ -119,13 +119,13 @@ pub(super) async fn run_pre_tool_use(
             before.updated_input = Some(input.clone());
         }
     }
-    before.word = match strictest {
+    before.permission = match strictest {
         None | Some(HookDecision::Deny) => HookPermission::NoAnswer,
         Some(HookDecision::Allow) => HookPermission::Allow,
         // If nothing can defer calls here, the user decides.
         Some(HookDecision::Ask | HookDecision::Defer) => HookPermission::Ask,
     };
-    before.defers = strictest == Some(HookDecision::Defer);
+    before.deferred = strictest == Some(HookDecision::Defer);
     before
 }
 
@@ -144,7 +144,7 @@ pub(super) enum PermissionHookAnswer {
 /// Runs the PermissionRequest hooks.
 pub(super) async fn run_permission_request(
     engine: &Engine,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     rules: &[String],
     context: &SessionContext,
     setting: &PathContext,
@@ -183,7 +183,7 @@ pub(super) async fn run_permission_request(
 /// Notifies the hooks that a call was denied without asking.
 pub(super) async fn run_permission_denied(
     engine: &Engine,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     reason: &str,
     context: &SessionContext,
     setting: &PathContext,
@@ -439,7 +439,7 @@ fn same_kind(old: &Value, new: &Value) -> bool {
 }
 
 /// Returns the fields that every event about a call contains.
-fn fields(prepared: &Prepared, with_id: bool) -> Map<String, Value> {
+fn fields(prepared: &PreparedCall, with_id: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("tool_name".to_owned(), prepared.name().into());
     fields.insert("tool_input".to_owned(), prepared.input().clone());
@@ -454,7 +454,7 @@ fn fields(prepared: &Prepared, with_id: bool) -> Map<String, Value> {
 async fn fire(
     engine: &Engine,
     event: HookEventKind,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     fields: Map<String, Value>,
     context: &SessionContext,
     setting: &PathContext,
@@ -486,7 +486,7 @@ async fn fire(
 }
 
 /// Returns the call with another input.
-pub(super) fn with_input(prepared: &Prepared, input: Value) -> ToolUse {
+pub(super) fn with_input(prepared: &PreparedCall, input: Value) -> ToolUse {
     ToolUse {
         id: prepared.id.clone(),
         name: prepared.name().to_owned(),

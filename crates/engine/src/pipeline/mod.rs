@@ -24,9 +24,9 @@ use haft_contract::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use admit::Admitted;
+pub use admit::AdmittedCall;
 pub use execute::ExecutedCall;
-pub use prepare::Prepared;
+pub use prepare::PreparedCall;
 pub(crate) use {
     admit::admit,
     execute::execute,

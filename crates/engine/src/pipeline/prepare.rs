@@ -22,16 +22,16 @@ use crate::{
 
 /// A valid call whose permission is not decided yet.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedCall {
     pub(super) call: CallId,
     pub(super) id: String,
     pub(super) tool: Arc<PoolTool>,
     pub(super) bound: Box<dyn BoundCall>,
     pub(super) repairs: Vec<ArgumentRepair>,
     /// The properties of its effects that must not change with the files.
-    kind: OnceLock<EffectsKind>,
+    effects_kind: OnceLock<EffectsKind>,
     /// The effects that were computed last, to be reused by `admit`.
-    found: Mutex<Option<Effects>>,
+    last_effects: Mutex<Option<Effects>>,
 }
 
 /// The kind of a call's effects. It is computed once, because the claims of the call are based on
@@ -46,12 +46,12 @@ pub(crate) struct EffectsKind {
     pub(crate) patches: bool,
 }
 
-impl Prepared {
+impl PreparedCall {
     /// Returns the effects of the call.
     pub fn effects(&self) -> Effects {
         let effects = self.bound.effects();
-        self.kind.get_or_init(|| EffectsKind::of(&effects));
-        *self.found() = Some(effects.clone());
+        self.effects_kind.get_or_init(|| EffectsKind::from_effects(&effects));
+        *self.last_effects() = Some(effects.clone());
         effects
     }
 
@@ -59,18 +59,18 @@ impl Prepared {
     /// computed when it was its turn: each of its paths is resolved again, and the tool opens only
     /// what they resolve to.
     pub(super) fn take_effects(&self) -> Effects {
-        let found = self.found().take().filter(Effects::is_read_only);
+        let found = self.last_effects().take().filter(Effects::is_read_only);
         found.unwrap_or_else(|| self.bound.effects())
     }
 
-    fn found(&self) -> MutexGuard<'_, Option<Effects>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_effects(&self) -> MutexGuard<'_, Option<Effects>> {
+        self.last_effects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the kind of its effects. Cheaper than the effects, which may access files.
-    pub(crate) fn kind(&self) -> EffectsKind {
-        let effects = || EffectsKind::of(&self.bound.effects());
-        *self.kind.get_or_init(effects)
+    pub(crate) fn effects_kind(&self) -> EffectsKind {
+        let effects = || EffectsKind::from_effects(&self.bound.effects());
+        *self.effects_kind.get_or_init(effects)
     }
 
     /// Returns the definition of its tool.
@@ -108,7 +108,7 @@ impl Prepared {
 }
 
 impl EffectsKind {
-    fn of(effects: &Effects) -> Self {
+    fn from_effects(effects: &Effects) -> Self {
         Self {
             is_read_only: effects.is_read_only(),
             may_be_dropped: effects.may_be_dropped(),
@@ -133,7 +133,7 @@ pub(crate) fn prepare(
     author: InputAuthor,
     call: CallId,
     place: &PathContext,
-) -> Result<Prepared, EarlyResult> {
+) -> Result<PreparedCall, EarlyResult> {
     let name = &tool_use.name;
     let Some(tool) = pool.find(name) else {
         return Err(match (pool.forbidden(name), pool.withdrawn(name)) {
@@ -152,12 +152,12 @@ pub(super) fn prepare_with_tool(
     author: InputAuthor,
     call: CallId,
     place: &PathContext,
-) -> Result<Prepared, EarlyResult> {
+) -> Result<PreparedCall, EarlyResult> {
     let ToolUse { id, mut input, .. } = tool_use;
     let spec = tool.spec();
 
     // Reserved parameters are not part of the schema; only the input type knows them.
-    let reserved = take(spec.profile.reserved, &mut input);
+    let reserved = remove_parameters(spec.profile.reserved, &mut input);
     let repairs = coerce::coerce(&spec.input_schema, &mut input);
     tool.tool().backfill(&mut input);
     let problems = validate::problems(tool.validator(), &spec.input_schema, &input)
@@ -171,14 +171,14 @@ pub(super) fn prepare_with_tool(
     match Arc::clone(tool.tool()).bind(input) {
         Ok(mut bound) => {
             bound.set_location(&place.cwd, place.home.as_deref());
-            Ok(Prepared {
+            Ok(PreparedCall {
                 call,
                 id,
                 tool: Arc::clone(tool),
                 bound,
                 repairs,
-                kind: OnceLock::new(),
-                found: Mutex::default(),
+                effects_kind: OnceLock::new(),
+                last_effects: Mutex::default(),
             })
         }
         // The schema accepted it, but the type did not: that is also a problem with the input.
@@ -192,7 +192,7 @@ pub(super) fn prepare_with_tool(
 }
 
 /// Removes parameters from an input and returns them.
-fn take(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
+fn remove_parameters(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
     let Some(input) = input.as_object_mut() else {
         return Vec::new();
     };

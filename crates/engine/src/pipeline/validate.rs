@@ -113,7 +113,7 @@ fn unexpected_parameter(
         .keys()
         .map(String::as_str)
         .filter(|known| !sent.is_some_and(|sent| sent.contains_key(*known)));
-    match suggestions::names(name, free, 1).as_slice() {
+    match suggestions::similar_names(name, free, 1).as_slice() {
         [meant, ..] => format!("`{full}` is not a parameter; did you mean `{meant}`?"),
         [] => {
             let known: Vec<_> = properties.keys().map(|name| format!("`{name}`")).collect();

@@ -17,7 +17,7 @@ use super::{PoolTool, ToolFilters, definitions::estimated_tokens};
 
 /// The deferral of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Deferral {
+pub enum DeferralMode {
     /// Tools that can be deferred are.
     #[default]
     On,
@@ -41,13 +41,13 @@ impl DeferralInput<'_> {
     /// Returns the names of the deferred tools. The tool that finds them is deferred too while no
     /// other tool is deferred.
     pub(super) fn decide(&self) -> BTreeSet<String> {
-        let is_off = self.filters.deferral == Deferral::Off;
+        let is_off = self.filters.deferral == DeferralMode::Off;
         let mut deferred: BTreeSet<String> = match is_off {
             true => BTreeSet::new(),
-            false => self.by_themselves(),
+            false => self.deferrable_tools(),
         };
         if !is_off && self.has_finder() {
-            self.hold_budget(&mut deferred);
+            self.enforce_budget(&mut deferred);
         }
         if deferred.is_empty() {
             let finders = self.specs().filter(|spec| is_finder(spec));
@@ -57,7 +57,7 @@ impl DeferralInput<'_> {
     }
 
     /// Returns the tools that can be deferred, regardless of the budget.
-    fn by_themselves(&self) -> BTreeSet<String> {
+    fn deferrable_tools(&self) -> BTreeSet<String> {
         let (is_start, has_finder) = (self.before.is_empty(), self.has_finder());
         let can_be = |spec: &&ToolSpec| {
             let by_server = spec.profile.origin.server().is_some();
@@ -66,7 +66,7 @@ impl DeferralInput<'_> {
             spec.profile.deferred && !self.is_core(spec) && is_found
         };
         let able: Vec<&ToolSpec> = self.specs().filter(can_be).collect();
-        if let Deferral::At(tokens) = self.filters.deferral
+        if let DeferralMode::At(tokens) = self.filters.deferral
             && able
                 .iter()
                 .map(|spec| estimated_tokens(spec))
@@ -81,7 +81,7 @@ impl DeferralInput<'_> {
     }
 
     /// Defers the largest remaining tools until the rest fits into the budget.
-    fn hold_budget(&self, deferred: &mut BTreeSet<String>) {
+    fn enforce_budget(&self, deferred: &mut BTreeSet<String>) {
         let Some(budget) = self.filters.budget else {
             return;
         };
@@ -108,7 +108,7 @@ impl DeferralInput<'_> {
         // A server's tools can be deferred unless the user has configured the server otherwise.
         let by_wish = profile.origin.server().is_some() && !profile.deferred;
         let is_named = self.named.contains(&spec.name);
-        profile.basic || profile.always_sent || by_wish || is_named || is_finder(spec)
+        profile.basic || profile.never_deferred || by_wish || is_named || is_finder(spec)
     }
 
     fn was_deferred(&self, spec: &ToolSpec) -> bool {

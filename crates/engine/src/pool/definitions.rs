@@ -1,6 +1,6 @@
 //! Tool definitions in the formats of providers.
 
-use haft_contract::{Access, ToolSpec};
+use haft_contract::{ToolAccess, ToolSpec};
 use serde_json::{Value, json};
 
 use super::{Pool, ToolOffer};
@@ -61,9 +61,9 @@ pub fn definition(spec: &ToolSpec, format: ToolFormat) -> Value {
                 tool["outputSchema"] = schema.clone();
             }
             tool["annotations"] = json!({
-                "readOnlyHint": profile.access == Access::Reads,
-                "destructiveHint": profile.access != Access::Reads,
-                "openWorldHint": profile.access == Access::Anything,
+                "readOnlyHint": profile.access == ToolAccess::Reads,
+                "destructiveHint": profile.access != ToolAccess::Reads,
+                "openWorldHint": profile.access == ToolAccess::Anything,
             });
             tool
         }

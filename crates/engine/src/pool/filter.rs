@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use haft_contract::{ToolRole, ToolSpec};
 
 use super::{
-    Deferral,
-    registry::{Registry, own_names},
+    DeferralMode,
+    registry::{ToolRegistry, own_names},
 };
-use crate::permissions::Rules;
+use crate::permissions::RuleSet;
 
 /// The filters of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,12 +21,12 @@ pub struct ToolFilters {
     /// Tools that are banned, built-in or not.
     pub deny: Vec<String>,
     /// The deferral of tools.
-    pub deferral: Deferral,
+    pub deferral: DeferralMode,
     /// The approximate token budget for the definitions sent with every request; tools beyond it
     /// are deferred. `None`: unlimited.
     pub budget: Option<usize>,
     /// Permission rules: a rule that denies a whole tool bans it.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<RuleSet>,
 }
 
 /// A selection of built-in tools.
@@ -76,7 +76,7 @@ impl ToolSelection {
 }
 
 /// Applies the filters. Also returns the names that match no tool.
-pub(super) async fn apply(registry: Registry, filters: &ToolFilters) -> (Registry, Vec<String>) {
+pub(super) async fn apply(registry: ToolRegistry, filters: &ToolFilters) -> (ToolRegistry, Vec<String>) {
     let asked = match &filters.tools {
         ToolSelection::All => &[][..],
         ToolSelection::AllAnd(names) | ToolSelection::Only(names) => names,
@@ -95,7 +95,7 @@ pub(super) async fn apply(registry: Registry, filters: &ToolFilters) -> (Registr
     let mut keep = |spec: &ToolSpec, built_in: bool| {
         let selected =
             !built_in || (filters.tools.includes(spec) && (!filters.simple || spec.profile.basic));
-        let is_off = filters.deferral == Deferral::Off;
+        let is_off = filters.deferral == DeferralMode::Off;
         let idle = match spec.profile.role {
             Some(ToolRole::FindsTools) => is_off,
             Some(ToolRole::AwaitsTools) => !is_off,
@@ -103,18 +103,18 @@ pub(super) async fn apply(registry: Registry, filters: &ToolFilters) -> (Registr
         };
         enabled.next().unwrap_or(false) && selected && !idle && !is_denied(spec, filters)
     };
-    let Registry {
+    let ToolRegistry {
         mut built_in,
         mut external,
     } = registry;
     built_in.retain(|tool| keep(tool.spec(), true));
     external.retain(|tool| keep(tool.spec(), false));
-    (Registry { built_in, external }, unknown)
+    (ToolRegistry { built_in, external }, unknown)
 }
 
 /// Returns whether the tool is banned.
 pub(super) fn is_denied(spec: &ToolSpec, filters: &ToolFilters) -> bool {
-    filters.deny.iter().any(|name| answers_to(spec, name)) || filters.rules.bans(spec).is_some()
+    filters.deny.iter().any(|name| answers_to(spec, name)) || filters.rules.find_tool_ban(spec).is_some()
 }
 
 fn answers_to(spec: &ToolSpec, name: &str) -> bool {

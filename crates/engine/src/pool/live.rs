@@ -53,7 +53,7 @@ impl PoolState {
 
 impl LivePool {
     pub(crate) fn new(pool: Pool, filters: ToolFilters) -> Self {
-        let deferred = Arc::new(DeferredTools::of(pool.deferred()));
+        let deferred = Arc::new(DeferredTools::new(pool.deferred()));
         let all = Arc::new(pool);
         Self {
             state: Mutex::new(PoolState {
@@ -179,7 +179,7 @@ fn changed(
     let mut changed = Pool {
         named: pool.named.clone(),
         withdrawn,
-        ..Pool::of(kept, pool.forbidden.clone())
+        ..Pool::from_tools(kept, pool.forbidden.clone())
     };
     // The tool that finds others is offered as soon as there are deferred tools.
     let before = pool.iter().map(|tool| tool.spec());

@@ -22,12 +22,12 @@ use std::{
 
 use haft_contract::{DeferredTools, DynTool, Services, ToolRole, ToolSpec};
 
-pub use deferral::Deferral;
+pub use deferral::DeferralMode;
 pub use definitions::ToolFormat;
 pub use filter::{ToolFilters, ToolSelection};
 pub use live::PoolView;
 pub use offered_tools::ToolOffer;
-pub use registry::{DefinitionError, Registry};
+pub use registry::{DefinitionError, ToolRegistry};
 
 use self::deferral::{DeferralInput, is_finder};
 use crate::{schema::SchemaValidator, settings::suggestions};
@@ -104,7 +104,7 @@ impl Pool {
             .into_iter()
             .map(|tool| Arc::new(PoolTool::new(tool)))
             .collect();
-        let mut pool = Self::of(tools, Vec::new());
+        let mut pool = Self::from_tools(tools, Vec::new());
         pool.named = named;
         pool.decide_deferral(filters, &BTreeMap::new());
         pool
@@ -120,7 +120,7 @@ impl Pool {
         self.deferred = input.decide();
     }
 
-    fn of(tools: Vec<Arc<PoolTool>>, forbidden: Vec<BannedTool>) -> Self {
+    fn from_tools(tools: Vec<Arc<PoolTool>>, forbidden: Vec<BannedTool>) -> Self {
         let mut by_name = HashMap::new();
         for (index, tool) in tools.iter().enumerate() {
             by_name.insert(tool.spec().name.clone(), index);
@@ -159,7 +159,7 @@ impl Pool {
             named: self.named.clone(),
             deferred,
             withdrawn: self.withdrawn.clone(),
-            ..Self::of(kept, self.forbidden.clone())
+            ..Self::from_tools(kept, self.forbidden.clone())
         }
     }
 
@@ -203,7 +203,7 @@ impl Pool {
 
     /// Returns up to three names that are similar to an unknown one.
     pub fn similar_names(&self, name: &str) -> Vec<&str> {
-        suggestions::names(
+        suggestions::similar_names(
             name,
             self.tools.iter().map(|tool| tool.spec().name.as_str()),
             3,
@@ -251,7 +251,7 @@ impl Pool {
 
     /// Adapts the tool that finds others to a list of tools.
     fn set_finder_targets(&mut self, findable: Vec<Arc<dyn DynTool>>, services: &Services) {
-        let findable = Arc::new(DeferredTools::of(findable));
+        let findable = Arc::new(DeferredTools::new(findable));
         let services = services.clone().with(findable);
         for tool in &mut self.tools {
             if is_finder(tool.spec())

@@ -10,7 +10,7 @@ use crate::schema::SchemaValidator;
 
 /// The registered tools, before filters.
 #[derive(Debug, Default)]
-pub struct Registry {
+pub struct ToolRegistry {
     pub(super) built_in: Vec<Arc<dyn DynTool>>,
     pub(super) external: Vec<Arc<dyn DynTool>>,
 }
@@ -68,7 +68,7 @@ pub enum DefinitionError {
     },
 }
 
-impl Registry {
+impl ToolRegistry {
     /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
@@ -100,7 +100,7 @@ impl Registry {
         let tools = self.built_in.iter().chain(&self.external);
         let forbidden = tools.filter_map(|tool| {
             let spec = tool.spec();
-            let rule = filters.rules.bans(spec)?;
+            let rule = filters.rules.find_tool_ban(spec)?;
             Some(BannedTool {
                 name: spec.name.clone(),
                 aliases: spec.profile.aliases.clone(),

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     SessionContext,
     pipeline::{
-        ApprovalSource, CallResult, HookNotes, InputAuthor, Prepared, admit, execute, finish,
+        ApprovalSource, CallResult, HookNotes, InputAuthor, PreparedCall, admit, execute, finish,
         hooks, prepare,
     },
 };
@@ -54,7 +54,7 @@ pub(super) struct CallRun<'a> {
 impl CallRun<'_> {
     /// Decides whether the call may run, runs it if so, and creates its result. Also returns the
     /// notes by its hooks.
-    pub(super) async fn run(self, prepared: Prepared) -> (CallResult, HookNotes) {
+    pub(super) async fn run(self, prepared: PreparedCall) -> (CallResult, HookNotes) {
         let Self {
             shared,
             cx,
@@ -64,7 +64,7 @@ impl CallRun<'_> {
         } = self;
         let engine = &shared.engine;
         let (call, id) = prepared.ids();
-        let ends = CallReport::of(shared, &prepared, started);
+        let ends = CallReport::new(shared, &prepared, started);
         let mut admitted = match admit(prepared, cx, context, engine, self.slot).await {
             Ok(admitted) => admitted,
             Err(mut settled) => {
@@ -77,7 +77,7 @@ impl CallRun<'_> {
             }
         };
         let kept = admitted.take_admission_effects();
-        shared.apply_approved_rules(&kept.rules, kept.scope, &kept.patches);
+        shared.apply_approved_rules(&kept.rules, kept.rule_scope, &kept.patches);
         if let Some(observer) = self.observer {
             observer.on_started(&admitted);
         }
@@ -101,7 +101,7 @@ impl CallRun<'_> {
             ));
             notes.extend(run_hooks_until_cancelled(after, cx).await);
         }
-        let mut finished = finish(outcome, &engine.results, engine.draws, duration);
+        let mut finished = finish(outcome, &engine.results, engine.draws_cards, duration);
         finished.metadata.waited = self.slot.waited();
         if !self.patches {
             finished.patches.clear();
@@ -137,7 +137,7 @@ async fn run_hooks_until_cancelled(
 struct CallReport<'a>(Option<(&'a SchedulerShared, Value, SystemTime)>);
 
 impl<'a> CallReport<'a> {
-    fn of(shared: &'a SchedulerShared, prepared: &Prepared, started: Instant) -> Self {
+    fn new(shared: &'a SchedulerShared, prepared: &PreparedCall, started: Instant) -> Self {
         Self(shared.engine.listener.is_some().then(|| {
             let began = SystemTime::now().checked_sub(started.elapsed());
             let began = began.unwrap_or(SystemTime::UNIX_EPOCH);
@@ -335,7 +335,7 @@ impl SchedulerShared {
         if rules.is_empty() || scope == RuleScope::Session {
             return;
         }
-        if let Some(keeper) = &self.engine.keeper {
+        if let Some(keeper) = &self.engine.rule_store {
             keeper.save(rules, scope);
         }
     }

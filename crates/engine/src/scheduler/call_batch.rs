@@ -22,13 +22,13 @@ use super::{
     CallObserver, Scheduler, SchedulerShared,
     call::{CallRun, NestedNotes, nested_calls_within, panicked},
     call_task_pool::PoolableTask,
-    claims::Claims,
+    claims::CallClaims,
     slots::CallSlot,
 };
 use crate::{
     Pool,
     pipeline::{
-        CallResult, EarlyResult, INTERRUPTED, InputAuthor, Prepared, prepare, without_outcome,
+        CallResult, EarlyResult, INTERRUPTED, InputAuthor, PreparedCall, prepare, without_outcome,
     },
 };
 
@@ -50,7 +50,7 @@ struct BatchInner {
     cancel: CancellationToken,
     state: Mutex<BatchState>,
     /// Is notified when a call has ended.
-    settled: Notify,
+    call_ended: Notify,
     observer: Mutex<Option<Arc<dyn CallObserver>>>,
 }
 
@@ -61,7 +61,7 @@ struct BatchState {
     applied: usize,
     /// The number of exclusive calls that have ended. Each of them may have changed files and links,
     /// so waiting calls compute older claims again.
-    fences: u64,
+    exclusive_ended: u64,
     /// Whether the batch was dropped. Patches of calls that end later are ignored.
     abandoned: bool,
 }
@@ -74,11 +74,11 @@ struct BatchCall {
     /// The provider's id of the call and the tool name that the model used.
     tool_use: (String, String),
     stage: CallStage,
-    claims: Claims,
+    claims: CallClaims,
     /// The value of `fences` when the claims were computed.
-    claimed_at: u64,
+    claims_version: u64,
     /// The version of the context with which the call was prepared.
-    prepared_at: u64,
+    context_version: u64,
     /// The original request, to prepare the call again. Stored only if an earlier call may still
     /// patch the context.
     original: Option<ToolUse>,
@@ -87,23 +87,23 @@ struct BatchCall {
     /// The number of earlier calls that must end first.
     waits_for: usize,
     /// The indices of the later calls that wait for this one.
-    waited_for_by: Vec<usize>,
+    waiting_calls: Vec<usize>,
 }
 
 /// The stage of a call.
 enum CallStage {
     /// Prepared, but not started.
-    Waiting(Result<Prepared, EarlyResult>),
+    Waiting(Result<PreparedCall, EarlyResult>),
     Running,
     /// Ended. The result was not returned yet.
-    Over(Box<CallResult>),
+    Ended(Box<CallResult>),
     /// Ended. The result was returned.
     Delivered,
 }
 
 impl BatchCall {
-    fn is_over(&self) -> bool {
-        matches!(self.stage, CallStage::Over(_) | CallStage::Delivered)
+    fn has_ended(&self) -> bool {
+        matches!(self.stage, CallStage::Ended(_) | CallStage::Delivered)
     }
 
     fn is_delivered(&self) -> bool {
@@ -124,7 +124,7 @@ impl<'a> CallBatch<'a> {
             shared,
             cancel,
             state: Mutex::default(),
-            settled: Notify::new(),
+            call_ended: Notify::new(),
             observer: Mutex::default(),
         };
         Self {
@@ -157,17 +157,17 @@ impl<'a> CallBatch<'a> {
             {
                 let mut state = self.inner.state();
                 let call = state.calls.get_mut(self.delivered)?;
-                if call.is_over() {
+                if call.has_ended() {
                     let stage = mem::replace(&mut call.stage, CallStage::Delivered);
                     self.delivered += 1;
-                    let CallStage::Over(finished) = stage else {
+                    let CallStage::Ended(finished) = stage else {
                         unreachable!("`delivered` passes each call once")
                     };
                     return Some(*finished);
                 }
             }
             // `Notify` stores a permit, so a call that ends between the check and here is not missed.
-            self.inner.settled.notified().await;
+            self.inner.call_ended.notified().await;
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a> CallBatch<'a> {
                 // A result with patches is returned only after they were applied, which happens in
                 // the order of the calls.
                 let is_ready = |offset: usize, call: &BatchCall| match &call.stage {
-                    CallStage::Over(finished) => {
+                    CallStage::Ended(finished) => {
                         finished.patches.is_empty() || self.delivered + offset < applied
                     }
                     _ => false,
@@ -198,13 +198,13 @@ impl<'a> CallBatch<'a> {
                     .enumerate()
                     .position(|(offset, call)| is_ready(offset, call));
                 if let Some(offset) = offset
-                    && let CallStage::Over(finished) =
+                    && let CallStage::Ended(finished) =
                         mem::replace(&mut open[offset].stage, CallStage::Delivered)
                 {
                     return Some(*finished);
                 }
             }
-            self.inner.settled.notified().await;
+            self.inner.call_ended.notified().await;
         }
     }
 
@@ -231,7 +231,7 @@ impl Drop for CallBatch<'_> {
 }
 
 impl BatchInner {
-    fn witness(&self) -> Option<Arc<dyn CallObserver>> {
+    fn observer(&self) -> Option<Arc<dyn CallObserver>> {
         let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
         observer.clone()
     }
@@ -250,12 +250,12 @@ impl BatchInner {
         let tool_use_names = (tool_use.id.clone(), tool_use.name.clone());
         let original = follows_patch.then(|| tool_use.clone());
         let (prepared, prepared_at) = self.prepare(id, tool_use);
-        if let (Ok(prepared), Some(observer)) = (&prepared, self.witness()) {
+        if let (Ok(prepared), Some(observer)) = (&prepared, self.observer()) {
             // The observer asks the tool for a card. If the tool panics there, the call still runs.
-            let _ = caught(|| observer.on_bound(prepared));
+            let _ = catch_panic(|| observer.on_bound(prepared));
         }
-        let claims = Claims::new(effects_of(&prepared));
-        let claimed_at = state.fences;
+        let claims = CallClaims::new(effects_of(&prepared));
+        let claimed_at = state.exclusive_ended;
         let cancel = self.cancel.child_token();
         if index == 0 {
             // Most batches have only one call, and the default capacity would be large.
@@ -267,26 +267,26 @@ impl BatchInner {
             tool_use: tool_use_names,
             stage: CallStage::Waiting(prepared),
             claims,
-            claimed_at,
-            prepared_at,
+            claims_version: claimed_at,
+            context_version: prepared_at,
             original,
             waited: false,
             waits_for: 0,
-            waited_for_by: Vec::new(),
+            waiting_calls: Vec::new(),
         });
         self.start(&mut state, index);
         cancel
     }
 
     /// Prepares a call. Also returns the version of the context that was used.
-    fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
+    fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<PreparedCall, EarlyResult>, u64) {
         let (path_context, version) = {
             let context = self.shared.context();
             (context.context.path_context(), context.version)
         };
         let name = tool_use.name.clone();
         let prepare = || prepare(&self.pool, tool_use, InputAuthor::Model, id, &path_context);
-        let result = caught(prepare)
+        let result = catch_panic(prepare)
             .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &*panic))));
         (result, version)
     }
@@ -296,7 +296,7 @@ impl BatchInner {
         let mut ready = VecDeque::from([index]);
         while let Some(index) = ready.pop_front() {
             if let Some(finished) = self.start_one(state, index) {
-                self.settle(state, index, Some(finished), &mut ready);
+                self.finish_call(state, index, Some(finished), &mut ready);
             }
         }
     }
@@ -308,17 +308,17 @@ impl BatchInner {
             return Some(state.calls[index].without_outcome(INTERRUPTED));
         }
         if state.calls[index].waited {
-            self.refresh(state, index);
+            self.prepare_again(state, index);
         }
         let blockers: Vec<usize> = (state.applied..index)
             .filter(|earlier| {
-                let stale = state.calls[*earlier].claimed_at != state.fences;
+                let stale = state.calls[*earlier].claims_version != state.exclusive_ended;
                 if stale && matches!(state.calls[*earlier].stage, CallStage::Waiting(_)) {
-                    self.refresh(state, *earlier);
+                    self.prepare_again(state, *earlier);
                 }
                 let earlier = &state.calls[*earlier];
                 earlier.may_patch()
-                    || (!earlier.is_over()
+                    || (!earlier.has_ended()
                         && earlier.claims.conflicts_with(&state.calls[index].claims))
             })
             .collect();
@@ -326,7 +326,7 @@ impl BatchInner {
             state.calls[index].waited = true;
             state.calls[index].waits_for = blockers.len();
             for blocker in blockers {
-                state.calls[blocker].waited_for_by.push(index);
+                state.calls[blocker].waiting_calls.push(index);
             }
             return None;
         }
@@ -338,7 +338,7 @@ impl BatchInner {
             Err(early_result) => {
                 let finished = early_result.finish(call.id, call.tool_use.0.clone());
                 if let Some(listener) = &self.shared.engine.listener {
-                    listener.on_call_unjudged(&finished);
+                    listener.on_call_not_evaluated(&finished);
                 }
                 Some(finished)
             }
@@ -350,20 +350,20 @@ impl BatchInner {
     }
 
     /// Prepares a waiting call again if the context has changed, and computes its claims again.
-    fn refresh(&self, state: &mut BatchState, index: usize) {
-        let fences = state.fences;
+    fn prepare_again(&self, state: &mut BatchState, index: usize) {
+        let fences = state.exclusive_ended;
         let call = &mut state.calls[index];
         let version = self.shared.context().version;
-        if call.prepared_at != version
+        if call.context_version != version
             && let Some(original) = call.original.clone()
         {
             let (prepared, prepared_at) = self.prepare(call.id, original);
             call.stage = CallStage::Waiting(prepared);
-            call.prepared_at = prepared_at;
+            call.context_version = prepared_at;
         }
         if let CallStage::Waiting(prepared) = &call.stage {
-            call.claims = Claims::new(effects_of(prepared));
-            call.claimed_at = fences;
+            call.claims = CallClaims::new(effects_of(prepared));
+            call.claims_version = fences;
         }
     }
 
@@ -373,7 +373,7 @@ impl BatchInner {
         index: usize,
         id: CallId,
         cancel: CancellationToken,
-        prepared: Prepared,
+        prepared: PreparedCall,
     ) {
         let notes = NestedNotes::default();
         let nested = nested_calls_within(&self.shared, &notes);
@@ -396,11 +396,11 @@ impl BatchInner {
     }
 
     /// Runs a call when a slot is free.
-    async fn run(&self, prepared: Prepared, cx: &CallContext, inner: &NestedNotes) -> CallResult {
+    async fn run(&self, prepared: PreparedCall, cx: &CallContext, inner: &NestedNotes) -> CallResult {
         let started = Instant::now();
         let mut slot = CallSlot::acquire(&self.shared.slots).await;
         let context = self.shared.context().context.clone();
-        let observer = self.witness();
+        let observer = self.observer();
         let run = CallRun {
             shared: &self.shared,
             cx,
@@ -421,7 +421,7 @@ impl BatchInner {
     /// Stores the result of a call that has ended. Applies the patches whose turn has come in the
     /// order of the calls. Adds the calls that can start now to `ready`. `finished` is `None` if the
     /// observer has taken the result.
-    fn settle(
+    fn finish_call(
         &self,
         state: &mut BatchState,
         index: usize,
@@ -430,23 +430,23 @@ impl BatchInner {
     ) {
         let call = &mut state.calls[index];
         call.stage = match finished {
-            Some(finished) => CallStage::Over(Box::new(finished)),
+            Some(finished) => CallStage::Ended(Box::new(finished)),
             None => CallStage::Delivered,
         };
         if call.claims.effects().exclusive {
-            state.fences += 1;
+            state.exclusive_ended += 1;
         }
         if !state.calls[index].may_patch() {
-            release(&mut state.calls, index, ready);
+            release_waiting_calls(&mut state.calls, index, ready);
         }
         while state
             .calls
             .get(state.applied)
-            .is_some_and(BatchCall::is_over)
+            .is_some_and(BatchCall::has_ended)
         {
             let due = state.applied;
             state.applied += 1;
-            if let CallStage::Over(finished) = &state.calls[due].stage
+            if let CallStage::Ended(finished) = &state.calls[due].stage
                 && !finished.patches.is_empty()
                 && !state.abandoned
             {
@@ -460,10 +460,10 @@ impl BatchInner {
                 self.shared.engine.hooks.on_cwd_changed();
             }
             if state.calls[due].may_patch() {
-                release(&mut state.calls, due, ready);
+                release_waiting_calls(&mut state.calls, due, ready);
             }
         }
-        self.settled.notify_one();
+        self.call_ended.notify_one();
     }
 }
 
@@ -471,7 +471,7 @@ impl BatchInner {
 pub(super) struct SpawnedCall {
     inner: Arc<BatchInner>,
     index: usize,
-    prepared: Prepared,
+    prepared: PreparedCall,
     cx: CallContext,
     notes: NestedNotes,
 }
@@ -492,7 +492,7 @@ impl PoolableTask for SpawnedCall {
         let finished = result.unwrap_or_else(|panic| {
             inner.state().calls[index].without_outcome(&panicked(&name, &*panic))
         });
-        let finished = match inner.witness() {
+        let finished = match inner.observer() {
             None => Some(finished),
             Some(observer) => {
                 observer.on_ended(&finished);
@@ -504,7 +504,7 @@ impl PoolableTask for SpawnedCall {
         };
         let mut state = inner.state();
         let mut ready = VecDeque::new();
-        inner.settle(&mut state, index, finished, &mut ready);
+        inner.finish_call(&mut state, index, finished, &mut ready);
         while let Some(next) = ready.pop_front() {
             inner.start(&mut state, next);
         }
@@ -513,8 +513,8 @@ impl PoolableTask for SpawnedCall {
 
 /// Releases the calls that wait for this call, and adds those that wait for no other call to
 /// `ready`.
-fn release(calls: &mut [BatchCall], index: usize, ready: &mut VecDeque<usize>) {
-    for waiting in mem::take(&mut calls[index].waited_for_by) {
+fn release_waiting_calls(calls: &mut [BatchCall], index: usize, ready: &mut VecDeque<usize>) {
+    for waiting in mem::take(&mut calls[index].waiting_calls) {
         calls[waiting].waits_for -= 1;
         if calls[waiting].waits_for == 0 {
             ready.push_back(waiting);
@@ -531,14 +531,14 @@ impl BatchCall {
 
 /// Returns the effects of a call. A call that failed to prepare touches nothing. A tool that panics
 /// here runs alone.
-fn effects_of(prepared: &Result<Prepared, EarlyResult>) -> Effects {
+fn effects_of(prepared: &Result<PreparedCall, EarlyResult>) -> Effects {
     match prepared {
-        Ok(prepared) => caught(|| prepared.effects()).unwrap_or(Effects::EXCLUSIVE),
+        Ok(prepared) => catch_panic(|| prepared.effects()).unwrap_or(Effects::EXCLUSIVE),
         Err(_) => Effects::NONE,
     }
 }
 
 /// Runs a function of a tool and catches its panic.
-fn caught<T>(f: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+fn catch_panic<T>(f: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
     panic::catch_unwind(AssertUnwindSafe(f))
 }

@@ -32,16 +32,16 @@ impl<W: PoolableTask> CallTaskPool<W> {
     /// Wraps a task in a pooled allocation, which returns to the pool when the task is finished. If
     /// the wrapper is dropped earlier, the allocation is dropped with it.
     pub(super) fn boxed(self: &Arc<Self>, work: W) -> PooledCall<W> {
-        let kept = self.kept().pop();
+        let kept = self.pooled().pop();
         let own = kept.unwrap_or_else(ReusableTask::new);
-        *own.desk() = TaskSlot::Ready(work);
+        *own.slot() = TaskSlot::Ready(work);
         PooledCall {
-            own: Some(own),
-            boxes: Arc::clone(self),
+            task: Some(own),
+            pool: Arc::clone(self),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<ReusableTask<W>>> {
+    fn pooled(&self) -> MutexGuard<'_, Vec<ReusableTask<W>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,13 +58,13 @@ enum TaskSlot<W> {
 
 struct ReusableTask<W> {
     runs: Pin<Box<dyn Future<Output = Infallible> + Send>>,
-    desk: Arc<Mutex<TaskSlot<W>>>,
+    slot: Arc<Mutex<TaskSlot<W>>>,
 }
 
 impl<W: PoolableTask> ReusableTask<W> {
     fn new() -> Self {
-        let desk = Arc::new(Mutex::new(TaskSlot::<W>::Empty));
-        let own = Arc::clone(&desk);
+        let slot = Arc::new(Mutex::new(TaskSlot::<W>::Empty));
+        let own = Arc::clone(&slot);
         let runs = Box::pin(async move {
             loop {
                 // It is only polled after a task was put into the slot, so it needs no waker.
@@ -73,11 +73,11 @@ impl<W: PoolableTask> ReusableTask<W> {
                 *locked(&own) = TaskSlot::Empty;
             }
         });
-        Self { runs, desk }
+        Self { runs, slot }
     }
 
-    fn desk(&self) -> MutexGuard<'_, TaskSlot<W>> {
-        locked(&self.desk)
+    fn slot(&self) -> MutexGuard<'_, TaskSlot<W>> {
+        locked(&self.slot)
     }
 }
 
@@ -99,22 +99,22 @@ fn take<W>(desk: &Mutex<TaskSlot<W>>) -> Poll<W> {
 /// A call that runs in a pooled allocation.
 pub(super) struct PooledCall<W> {
     /// `None` once it has finished.
-    own: Option<ReusableTask<W>>,
-    boxes: Arc<CallTaskPool<W>>,
+    task: Option<ReusableTask<W>>,
+    pool: Arc<CallTaskPool<W>>,
 }
 
 impl<W: PoolableTask> Future for PooledCall<W> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(own) = &mut self.own {
+        if let Some(own) = &mut self.task {
             let Poll::Pending = own.runs.as_mut().poll(cx);
-            if !matches!(*own.desk(), TaskSlot::Empty) {
+            if !matches!(*own.slot(), TaskSlot::Empty) {
                 return Poll::Pending;
             }
         }
-        if let Some(done) = self.own.take() {
-            let mut kept = self.boxes.kept();
+        if let Some(done) = self.task.take() {
+            let mut kept = self.pool.pooled();
             if kept.len() < MOST_KEPT {
                 kept.push(done);
             }
@@ -152,26 +152,26 @@ mod tests {
         };
         for _ in 0..3 {
             let call = boxes.boxed(work(true));
-            assert_eq!(boxes.kept().len(), 0);
+            assert_eq!(boxes.pooled().len(), 0);
             call.await;
-            assert_eq!((boxes.kept().len(), Arc::strong_count(&held)), (1, 1));
+            assert_eq!((boxes.pooled().len(), Arc::strong_count(&held)), (1, 1));
         }
         // One that is not done goes with what it holds, whether or not it has begun.
         drop(boxes.boxed(work(true)));
-        assert_eq!((boxes.kept().len(), Arc::strong_count(&held)), (0, 1));
+        assert_eq!((boxes.pooled().len(), Arc::strong_count(&held)), (0, 1));
         let mut begun = boxes.boxed(work(false));
         for _ in 0..3 {
             assert!(futures_util::poll!(&mut begun).is_pending());
         }
         assert_eq!(Arc::strong_count(&held), 2);
         drop(begun);
-        assert_eq!((boxes.kept().len(), Arc::strong_count(&held)), (0, 1));
+        assert_eq!((boxes.pooled().len(), Arc::strong_count(&held)), (0, 1));
         let many: Vec<_> = (0..2 * MOST_KEPT)
             .map(|_| boxes.boxed(work(true)))
             .collect();
         for call in many {
             call.await;
         }
-        assert_eq!(boxes.kept().len(), MOST_KEPT);
+        assert_eq!(boxes.pooled().len(), MOST_KEPT);
     }
 }

@@ -11,13 +11,13 @@ use std::{
     sync::OnceLock,
 };
 
-use haft_contract::{Effects, Reach};
+use haft_contract::{Effects, PathReach};
 
 use crate::settings::real_path;
 
 /// The effects of a call, with paths that are resolved when a comparison first needs them.
 #[derive(Debug)]
-pub struct Claims {
+pub struct CallClaims {
     effects: Effects,
     reads: OnceLock<Vec<ClaimedPath>>,
     writes: OnceLock<Vec<ClaimedPath>>,
@@ -30,7 +30,7 @@ struct ClaimedPath {
     file: Option<(u64, u64)>,
 }
 
-impl Claims {
+impl CallClaims {
     /// Creates claims without accessing any file.
     pub fn new(effects: Effects) -> Self {
         Self {
@@ -76,15 +76,15 @@ impl Claims {
 }
 
 fn may_overlap<'a>(
-    a: &Reach,
-    b: &Reach,
+    a: &PathReach,
+    b: &PathReach,
     a_places: impl FnOnce() -> &'a [ClaimedPath],
     b_places: impl FnOnce() -> &'a [ClaimedPath],
 ) -> bool {
     match (a, b) {
-        (Reach::Nothing, _) | (_, Reach::Nothing) => false,
-        (Reach::Anything, _) | (_, Reach::Anything) => true,
-        (Reach::Paths(_), Reach::Paths(_)) => {
+        (PathReach::Nothing, _) | (_, PathReach::Nothing) => false,
+        (PathReach::Anything, _) | (_, PathReach::Anything) => true,
+        (PathReach::Paths(_), PathReach::Paths(_)) => {
             let b_places = b_places();
             a_places()
                 .iter()
@@ -93,15 +93,15 @@ fn may_overlap<'a>(
     }
 }
 
-fn places(reach: &Reach) -> Vec<ClaimedPath> {
+fn places(reach: &PathReach) -> Vec<ClaimedPath> {
     match reach {
-        Reach::Paths(paths) => paths.iter().map(|path| ClaimedPath::of(path)).collect(),
-        Reach::Nothing | Reach::Anything => Vec::new(),
+        PathReach::Paths(paths) => paths.iter().map(|path| ClaimedPath::from_path(path)).collect(),
+        PathReach::Nothing | PathReach::Anything => Vec::new(),
     }
 }
 
 impl ClaimedPath {
-    fn of(path: &Path) -> Self {
+    fn from_path(path: &Path) -> Self {
         let real = real_path::resolve_links(path);
         let file = fs::metadata(&real)
             .ok()
@@ -232,7 +232,7 @@ mod tests {
             ),
         ];
         for (what, a, b, expected) in cases {
-            let (a, b) = (Claims::new(a), Claims::new(b));
+            let (a, b) = (CallClaims::new(a), CallClaims::new(b));
             assert_eq!(a.conflicts_with(&b), expected, "{what}");
             assert_eq!(
                 b.conflicts_with(&a),

@@ -16,7 +16,7 @@ pub trait CallListener: Send + Sync {
 
     /// Called for a call that was answered before its permission was evaluated, because it is
     /// invalid.
-    fn on_call_unjudged(&self, result: &CallResult) {
+    fn on_call_not_evaluated(&self, result: &CallResult) {
         let _ = result;
     }
 }

@@ -152,14 +152,14 @@ impl Scheduler {
 
     /// Starts a batch for the calls of one reply. Waits until all calls of an abandoned batch have
     /// stopped, so that two batches never touch the same files.
-    pub async fn turn(&mut self) -> CallBatch<'_> {
+    pub async fn start_batch(&mut self) -> CallBatch<'_> {
         let cancel = self.shared.cancel.child_token();
-        self.turn_until(cancel).await
+        self.start_batch_until(cancel).await
     }
 
     /// Like [`turn`](Self::turn), but `cancel` interrupts the batch too. It should be a child of
     /// the session's token.
-    pub async fn turn_until(&mut self, cancel: CancellationToken) -> CallBatch<'_> {
+    pub async fn start_batch_until(&mut self, cancel: CancellationToken) -> CallBatch<'_> {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         self.shared.tasks.reopen();

@@ -2,7 +2,7 @@
 
 use crate::{
     CallResult,
-    pipeline::{Admitted, Prepared},
+    pipeline::{AdmittedCall, PreparedCall},
 };
 
 /// Observes calls as they start and end, in the order in which that happens. Results are returned
@@ -14,13 +14,13 @@ use crate::{
 pub trait CallObserver: Send + Sync {
     /// Called when a call is valid, but not yet permitted; it may still wait for others. Called by
     /// the code that pushes the call, before anything else happens to it.
-    fn on_bound(&self, call: &Prepared) {
+    fn on_bound(&self, call: &PreparedCall) {
         let _ = call;
     }
 
     /// Called when a call is permitted, right before its tool runs. Calls that are denied or
     /// invalid do not get here.
-    fn on_started(&self, call: &Admitted);
+    fn on_started(&self, call: &AdmittedCall);
 
     /// Called with the result of a call that has ended. This includes calls that never started,
     /// unless they ended immediately when they were pushed.

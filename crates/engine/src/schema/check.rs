@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalRule, Keyword, NodeId, NumericBound, SchemaNode, SchemaProblemKind, SchemaValidator,
+    AdditionalRule, SchemaKeyword, NodeId, NumericBound, SchemaNode, SchemaProblemKind, SchemaValidator,
     SizeUnit, UnevaluatedKeyword,
     check_context::{
         CheckContext, CheckEffort, DynamicScope, EvaluatedParts, InstanceLocation, MAX_DEPTH,
@@ -120,22 +120,22 @@ impl SchemaValidator {
 
     fn keyword<'v>(
         &self,
-        keyword: &Keyword,
+        keyword: &SchemaKeyword,
         value: &'v Value,
         at: InstanceLocation<'_>,
         notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         match (keyword, value) {
-            (Keyword::Never, _) => {
+            (SchemaKeyword::Never, _) => {
                 notes.fail_with_text(at, value, || "no value is allowed here".to_owned())
             }
-            (Keyword::Types(types), _) => {
+            (SchemaKeyword::Types(types), _) => {
                 types.allow(value)
                     || notes.fail_with_text(at, value, || {
                         format!("{} is not of type {}", shown(value), types.names())
                     })
             }
-            (Keyword::OneOfValues(values), _) => {
+            (SchemaKeyword::OneOfValues(values), _) => {
                 if !at.effort.spend(values.len()) {
                     return false;
                 }
@@ -147,12 +147,12 @@ impl SchemaValidator {
                         format!("{} is not one of {}", shown(value), values.join(", "))
                     })
             }
-            (Keyword::Equal(wanted), _) => {
+            (SchemaKeyword::Equal(wanted), _) => {
                 number::json_equal(wanted, value)
                     || notes
                         .fail_with_text(at, value, || format!("{} is not {wanted}", shown(value)))
             }
-            (Keyword::Bound(bound, limit), Value::Number(number)) => {
+            (SchemaKeyword::Bound(bound, limit), Value::Number(number)) => {
                 let order = number::compare(number, limit);
                 let (fits, words) = match bound {
                     NumericBound::Least => (order != Ordering::Less, "less than"),
@@ -162,13 +162,13 @@ impl SchemaValidator {
                 };
                 fits || notes.fail_with_text(at, value, || format!("{value} is {words} {limit}"))
             }
-            (Keyword::MultipleOf(unit), Value::Number(number)) => {
+            (SchemaKeyword::MultipleOf(unit), Value::Number(number)) => {
                 number::is_multiple(number, unit)
                     || notes.fail_with_text(at, value, || {
                         format!("{value} is not a multiple of {unit}")
                     })
             }
-            (Keyword::Size { of, least, most }, _) => {
+            (SchemaKeyword::Size { of, least, most }, _) => {
                 let (size, unit) = match (of, value) {
                     (SizeUnit::Characters, Value::String(text)) => {
                         (text.chars().count(), "characters")
@@ -190,7 +190,7 @@ impl SchemaValidator {
                 }
                 true
             }
-            (Keyword::Pattern(regex, written), Value::String(text)) => {
+            (SchemaKeyword::Pattern(regex, written), Value::String(text)) => {
                 if !at.effort.spend(PATTERN_STEPS) {
                     return false;
                 }
@@ -199,20 +199,20 @@ impl SchemaValidator {
                         format!("{} does not match {written}", shown(value))
                     })
             }
-            (Keyword::Format(format), Value::String(text)) => {
+            (SchemaKeyword::Format(format), Value::String(text)) => {
                 format.fits(text)
                     || notes.fail_with_text(at, value, || {
-                        format!("{} is not {}", shown(value), format.words())
+                        format!("{} is not {}", shown(value), format.description())
                     })
             }
-            (Keyword::Content { base64, json }, Value::String(text)) => {
+            (SchemaKeyword::Content { base64, json }, Value::String(text)) => {
                 content_fits(text, *base64, *json)
                     || notes.fail_with_text(at, value, || {
                         format!("{} does not hold what it should", shown(value))
                     })
             }
-            (Keyword::Reference(target), _) => self.reference(*target, value, at, notes),
-            (Keyword::DynamicReference { otherwise, anchor }, _) => {
+            (SchemaKeyword::Reference(target), _) => self.reference(*target, value, at, notes),
+            (SchemaKeyword::DynamicReference { otherwise, anchor }, _) => {
                 let mut target = *otherwise;
                 let mut scope = at.scope;
                 while let Some(here) = scope {
@@ -223,18 +223,18 @@ impl SchemaValidator {
                 }
                 self.reference(target, value, at, notes)
             }
-            (Keyword::IsSchema(draft), _) => match SchemaCompiler::is_schema(value, *draft) {
+            (SchemaKeyword::IsSchema(draft), _) => match SchemaCompiler::is_schema(value, *draft) {
                 Ok(()) => true,
                 Err(error) => {
                     notes.fail_with_text(at, value, || format!("it is no schema: {error}"))
                 }
             },
             (
-                Keyword::AllOf(_)
-                | Keyword::AnyOf(_)
-                | Keyword::OneOf(_)
-                | Keyword::Not(_)
-                | Keyword::If { .. },
+                SchemaKeyword::AllOf(_)
+                | SchemaKeyword::AnyOf(_)
+                | SchemaKeyword::OneOf(_)
+                | SchemaKeyword::Not(_)
+                | SchemaKeyword::If { .. },
                 _,
             ) => self.combined(keyword, value, at, notes),
             (_, Value::Object(map)) => self.object(keyword, map, value, at, notes),
@@ -295,20 +295,20 @@ impl SchemaValidator {
 
     fn combined<'v>(
         &self,
-        keyword: &Keyword,
+        keyword: &SchemaKeyword,
         value: &'v Value,
         at: InstanceLocation<'_>,
         notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         match keyword {
-            Keyword::AllOf(all) => {
+            SchemaKeyword::AllOf(all) => {
                 let mut valid = true;
                 for id in all {
                     valid &= self.check(*id, value, at, notes);
                 }
                 valid
             }
-            Keyword::AnyOf(any) => {
+            SchemaKeyword::AnyOf(any) => {
                 let mut valid = false;
                 for id in any {
                     valid |= self.accepts(*id, value, at, notes);
@@ -321,7 +321,7 @@ impl SchemaValidator {
                         format!("{} matches none of the allowed schemas", shown(value))
                     })
             }
-            Keyword::OneOf(one) => {
+            SchemaKeyword::OneOf(one) => {
                 let fitting = one
                     .iter()
                     .filter(|id| self.accepts(**id, value, at, notes))
@@ -339,7 +339,7 @@ impl SchemaValidator {
                     }),
                 }
             }
-            Keyword::Not(not) => {
+            SchemaKeyword::Not(not) => {
                 let mut own = CheckContext {
                     problems: None,
                     seen: None,
@@ -349,7 +349,7 @@ impl SchemaValidator {
                         format!("{} has a shape that is not allowed", shown(value))
                     })
             }
-            Keyword::If {
+            SchemaKeyword::If {
                 condition,
                 then,
                 otherwise,
@@ -367,7 +367,7 @@ impl SchemaValidator {
 
     fn object<'v>(
         &self,
-        keyword: &Keyword,
+        keyword: &SchemaKeyword,
         map: &'v Map<String, Value>,
         value: &'v Value,
         at: InstanceLocation<'_>,
@@ -375,7 +375,7 @@ impl SchemaValidator {
     ) -> bool {
         let mut valid = true;
         match keyword {
-            Keyword::Properties {
+            SchemaKeyword::Properties {
                 named,
                 patterns,
                 others,
@@ -405,12 +405,12 @@ impl SchemaValidator {
                     valid = notes.fail(at, value, || SchemaProblemKind::Unexpected(unexpected));
                 }
             }
-            Keyword::Required(names) => {
+            SchemaKeyword::Required(names) => {
                 for name in names.iter().filter(|name| !map.contains_key(*name)) {
                     valid = notes.fail(at, value, || SchemaProblemKind::Missing(name.clone()));
                 }
             }
-            Keyword::Names(id) => {
+            SchemaKeyword::Names(id) => {
                 for name in map.keys() {
                     let mut own = CheckContext {
                         problems: None,
@@ -423,12 +423,12 @@ impl SchemaValidator {
                     }
                 }
             }
-            Keyword::Dependent(name, required) if map.contains_key(name) => {
+            SchemaKeyword::Dependent(name, required) if map.contains_key(name) => {
                 for wanted in required.iter().filter(|wanted| !map.contains_key(*wanted)) {
                     valid = notes.fail(at, value, || SchemaProblemKind::Missing(wanted.clone()));
                 }
             }
-            Keyword::DependentSchema(name, id) if map.contains_key(name) => {
+            SchemaKeyword::DependentSchema(name, id) if map.contains_key(name) => {
                 valid = self.check(*id, value, at, notes);
             }
             _ => {}
@@ -465,7 +465,7 @@ impl SchemaValidator {
 
     fn array<'v>(
         &self,
-        keyword: &Keyword,
+        keyword: &SchemaKeyword,
         items: &'v [Value],
         value: &'v Value,
         at: InstanceLocation<'_>,
@@ -473,7 +473,7 @@ impl SchemaValidator {
     ) -> bool {
         let mut valid = true;
         match keyword {
-            Keyword::Items { first, others } => {
+            SchemaKeyword::Items { first, others } => {
                 for (index, item) in items.iter().enumerate() {
                     let Some(id) = first.get(index).or(others.as_ref()) else {
                         break;
@@ -489,7 +489,7 @@ impl SchemaValidator {
                     seen.first_items = seen.first_items.max(count);
                 }
             }
-            Keyword::Contains {
+            SchemaKeyword::Contains {
                 item: id,
                 least,
                 most,
@@ -515,7 +515,7 @@ impl SchemaValidator {
                     });
                 }
             }
-            Keyword::Unique => {
+            SchemaKeyword::Unique => {
                 if let Some(item) = repeated(items, at) {
                     valid = notes
                         .fail_with_text(at, value, || format!("{} is there twice", shown(item)));

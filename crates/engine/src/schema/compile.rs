@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalRule, Keyword, NodeId, SchemaError, SchemaNode, SchemaValidator, SizeUnit,
+    AdditionalRule, SchemaKeyword, NodeId, SchemaError, SchemaNode, SchemaValidator, SizeUnit,
     UnevaluatedKeyword,
-    draft::Draft,
+    draft::SchemaDraft,
     format::StringFormat,
     index::{ReferenceTarget, ResourceIndex},
     keyword_values::{
@@ -40,7 +40,7 @@ impl<'s> SchemaCompiler<'s> {
     pub(super) fn compile(schema: &'s Value) -> Result<SchemaValidator, SchemaError> {
         let draft = schema
             .as_object()
-            .map_or(Draft::Of2020, |map| Draft::of(map, Draft::Of2020));
+            .map_or(SchemaDraft::Of2020, |map| SchemaDraft::from_schema(map, SchemaDraft::Of2020));
         let mut compiler = Self::new(schema, draft, true);
         let root = compiler.node(schema, 0, "#")?;
         compiler.fill_waiting()?;
@@ -60,11 +60,11 @@ impl<'s> SchemaCompiler<'s> {
     }
 
     /// Checks whether a value is a valid schema of a draft, without following its references.
-    pub(super) fn is_schema(value: &'s Value, draft: Draft) -> Result<(), SchemaError> {
+    pub(super) fn is_schema(value: &'s Value, draft: SchemaDraft) -> Result<(), SchemaError> {
         Self::new(value, draft, false).node(value, 0, "#").map(drop)
     }
 
-    fn new(schema: &'s Value, draft: Draft, follow: bool) -> Self {
+    fn new(schema: &'s Value, draft: SchemaDraft, follow: bool) -> Self {
         Self {
             index: ResourceIndex::new(schema, draft),
             nodes: Vec::new(),
@@ -123,14 +123,14 @@ impl<'s> SchemaCompiler<'s> {
             ..SchemaNode::default()
         };
         match schema {
-            Value::Bool(allowed) if here.draft > Draft::Four => {
+            Value::Bool(allowed) if here.draft > SchemaDraft::Four => {
                 if !allowed {
-                    node.keywords.push(Keyword::Never);
+                    node.keywords.push(SchemaKeyword::Never);
                 }
             }
             Value::Object(keywords) => self.keywords(keywords, here, &mut node)?,
             other => {
-                let wanted = if here.draft == Draft::Four {
+                let wanted = if here.draft == SchemaDraft::Four {
                     "an object"
                 } else {
                     "an object or a boolean"
@@ -180,21 +180,21 @@ impl<'s> SchemaCompiler<'s> {
         let draft = here.draft;
         let made = match keyword {
             "$ref" => self.reference(text(keyword, value, here)?, here, keyword)?,
-            "$dynamicRef" if draft == Draft::Of2020 => {
+            "$dynamicRef" if draft == SchemaDraft::Of2020 => {
                 self.reference(text(keyword, value, here)?, here, keyword)?
             }
-            "$recursiveRef" if draft == Draft::Of2019 => {
+            "$recursiveRef" if draft == SchemaDraft::Of2019 => {
                 self.reference(text(keyword, value, here)?, here, keyword)?
             }
-            "type" => Some(Keyword::Types(types(value, here)?)),
-            "enum" => Some(Keyword::OneOfValues(list(keyword, value, here)?.clone())),
-            "const" if draft >= Draft::Six => Some(Keyword::Equal(value.clone())),
+            "type" => Some(SchemaKeyword::Types(types(value, here)?)),
+            "enum" => Some(SchemaKeyword::OneOfValues(list(keyword, value, here)?.clone())),
+            "const" if draft >= SchemaDraft::Six => Some(SchemaKeyword::Equal(value.clone())),
             "multipleOf" => {
                 let unit = limit(keyword, value, here)?;
                 if unit.as_f64().is_none_or(|unit| unit <= 0.0) {
                     return Err(here.error(keyword, "it must be more than 0"));
                 }
-                Some(Keyword::MultipleOf(unit.clone()))
+                Some(SchemaKeyword::MultipleOf(unit.clone()))
             }
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
                 bound(keyword, value, all, here)?
@@ -207,28 +207,28 @@ impl<'s> SchemaCompiler<'s> {
             "pattern" => {
                 let written = text(keyword, value, here)?;
                 let regex = pattern::compiled(written).map_err(|why| here.error(keyword, why))?;
-                Some(Keyword::Pattern(regex, written.to_owned()))
+                Some(SchemaKeyword::Pattern(regex, written.to_owned()))
             }
             "format" => {
-                StringFormat::binding(text(keyword, value, here)?, draft).map(Keyword::Format)
+                StringFormat::binding(text(keyword, value, here)?, draft).map(SchemaKeyword::Format)
             }
             "contentEncoding" | "contentMediaType" => content(keyword, value, all, here)?,
-            "uniqueItems" => flag(keyword, value, here)?.then_some(Keyword::Unique),
-            "required" => Some(Keyword::Required(names(keyword, value, here)?)),
-            "allOf" => Some(Keyword::AllOf(self.list(value, here)?)),
-            "anyOf" => Some(Keyword::AnyOf(self.list(value, here)?)),
-            "oneOf" => Some(Keyword::OneOf(self.list(value, here)?)),
-            "not" => Some(Keyword::Not(self.node(value, here.resource, "#")?)),
-            "if" if draft >= Draft::Seven => Some(Keyword::If {
+            "uniqueItems" => flag(keyword, value, here)?.then_some(SchemaKeyword::Unique),
+            "required" => Some(SchemaKeyword::Required(names(keyword, value, here)?)),
+            "allOf" => Some(SchemaKeyword::AllOf(self.list(value, here)?)),
+            "anyOf" => Some(SchemaKeyword::AnyOf(self.list(value, here)?)),
+            "oneOf" => Some(SchemaKeyword::OneOf(self.list(value, here)?)),
+            "not" => Some(SchemaKeyword::Not(self.node(value, here.resource, "#")?)),
+            "if" if draft >= SchemaDraft::Seven => Some(SchemaKeyword::If {
                 condition: self.node(value, here.resource, "#")?,
                 then: self.optional(all.get("then"), here)?,
                 otherwise: self.optional(all.get("else"), here)?,
             }),
-            "propertyNames" if draft >= Draft::Six => {
-                Some(Keyword::Names(self.node(value, here.resource, "#")?))
+            "propertyNames" if draft >= SchemaDraft::Six => {
+                Some(SchemaKeyword::Names(self.node(value, here.resource, "#")?))
             }
-            "contains" if draft >= Draft::Six => Some(self.contains(value, all, here)?),
-            "minContains" | "maxContains" if draft >= Draft::Of2019 => {
+            "contains" if draft >= SchemaDraft::Six => Some(self.contains(value, all, here)?),
+            "minContains" | "maxContains" if draft >= SchemaDraft::Of2019 => {
                 count(keyword, value, here)?;
                 None
             }
@@ -245,21 +245,21 @@ impl<'s> SchemaCompiler<'s> {
                 self.properties(all, here)?
             }
             "items" | "prefixItems" => self.items(keyword, all, here)?,
-            "unevaluatedItems" if draft >= Draft::Of2019 => {
+            "unevaluatedItems" if draft >= SchemaDraft::Of2019 => {
                 let id = self.node(value, here.resource, "#")?;
                 node.leftovers.push(UnevaluatedKeyword::Items(id));
                 None
             }
-            "unevaluatedProperties" if draft >= Draft::Of2019 => {
+            "unevaluatedProperties" if draft >= SchemaDraft::Of2019 => {
                 let others = self.others(value, here)?;
                 node.leftovers.push(UnevaluatedKeyword::Properties(others));
                 None
             }
-            "id" if draft == Draft::Four => check_string(keyword, value, here)?,
-            "$id" if draft > Draft::Four => check_string(keyword, value, here)?,
+            "id" if draft == SchemaDraft::Four => check_string(keyword, value, here)?,
+            "$id" if draft > SchemaDraft::Four => check_string(keyword, value, here)?,
             "$schema" | "title" | "description" => check_string(keyword, value, here)?,
-            "$anchor" if draft >= Draft::Of2019 => check_string(keyword, value, here)?,
-            "$dynamicAnchor" if draft == Draft::Of2020 => check_string(keyword, value, here)?,
+            "$anchor" if draft >= SchemaDraft::Of2019 => check_string(keyword, value, here)?,
+            "$dynamicAnchor" if draft == SchemaDraft::Of2020 => check_string(keyword, value, here)?,
             _ => None,
         };
         node.keywords.extend(made);
@@ -271,7 +271,7 @@ impl<'s> SchemaCompiler<'s> {
         reference: &str,
         here: SchemaPlace<'_>,
         keyword: &str,
-    ) -> Result<Option<Keyword>, SchemaError> {
+    ) -> Result<Option<SchemaKeyword>, SchemaError> {
         if !self.follow {
             return Ok(None);
         }
@@ -280,7 +280,7 @@ impl<'s> SchemaCompiler<'s> {
             .target(reference, here.resource)
             .map_err(|why| here.error(keyword, why))?;
         let (schema, resource, dynamic) = match target {
-            ReferenceTarget::Meta(draft) => return Ok(Some(Keyword::IsSchema(draft))),
+            ReferenceTarget::Meta(draft) => return Ok(Some(SchemaKeyword::IsSchema(draft))),
             ReferenceTarget::Schema {
                 schema,
                 resource,
@@ -299,15 +299,15 @@ impl<'s> SchemaCompiler<'s> {
         let recursive =
             keyword == "$recursiveRef" && self.index.resources[resource].dynamic.contains_key("");
         Ok(Some(match (keyword, dynamic) {
-            ("$recursiveRef", _) if recursive => Keyword::DynamicReference {
+            ("$recursiveRef", _) if recursive => SchemaKeyword::DynamicReference {
                 otherwise: id,
                 anchor: String::new(),
             },
-            ("$dynamicRef", Some(anchor)) => Keyword::DynamicReference {
+            ("$dynamicRef", Some(anchor)) => SchemaKeyword::DynamicReference {
                 otherwise: id,
                 anchor,
             },
-            _ => Keyword::Reference(id),
+            _ => SchemaKeyword::Reference(id),
         }))
     }
 
@@ -349,7 +349,7 @@ impl<'s> SchemaCompiler<'s> {
         &mut self,
         all: &'s Map<String, Value>,
         here: SchemaPlace<'_>,
-    ) -> Result<Option<Keyword>, SchemaError> {
+    ) -> Result<Option<SchemaKeyword>, SchemaError> {
         let map = |keyword: &str| all.get(keyword).and_then(Value::as_object);
         let mut named = HashMap::new();
         for (name, schema) in map("properties").into_iter().flatten() {
@@ -363,11 +363,11 @@ impl<'s> SchemaCompiler<'s> {
         }
         let others = match all.get("additionalProperties") {
             // In draft 4 only these keywords may be booleans.
-            Some(Value::Bool(true)) if here.draft == Draft::Four => None,
+            Some(Value::Bool(true)) if here.draft == SchemaDraft::Four => None,
             Some(value) => Some(self.others(value, here)?),
             None => None,
         };
-        Ok(Some(Keyword::Properties {
+        Ok(Some(SchemaKeyword::Properties {
             named,
             patterns,
             others,
@@ -379,8 +379,8 @@ impl<'s> SchemaCompiler<'s> {
         keyword: &str,
         all: &'s Map<String, Value>,
         here: SchemaPlace<'_>,
-    ) -> Result<Option<Keyword>, SchemaError> {
-        let (first, others) = if here.draft == Draft::Of2020 {
+    ) -> Result<Option<SchemaKeyword>, SchemaError> {
+        let (first, others) = if here.draft == SchemaDraft::Of2020 {
             if keyword == "items" && all.contains_key("prefixItems") {
                 return Ok(None);
             }
@@ -400,13 +400,13 @@ impl<'s> SchemaCompiler<'s> {
             }
         };
         let others = match others {
-            Some(Value::Bool(true)) if here.draft == Draft::Four => None,
-            Some(schema @ Value::Bool(false)) if here.draft == Draft::Four => {
+            Some(Value::Bool(true)) if here.draft == SchemaDraft::Four => None,
+            Some(schema @ Value::Bool(false)) if here.draft == SchemaDraft::Four => {
                 Some(self.never(schema, here))
             }
             others => self.optional(others, here)?,
         };
-        Ok(Some(Keyword::Items { first, others }))
+        Ok(Some(SchemaKeyword::Items { first, others }))
     }
 
     /// `additionalItems: false` in draft 4, which has no schema `false`.
@@ -414,7 +414,7 @@ impl<'s> SchemaCompiler<'s> {
         let id = self.nodes.len();
         self.nodes.push(SchemaNode {
             resource: here.resource,
-            keywords: vec![Keyword::Never],
+            keywords: vec![SchemaKeyword::Never],
             leftovers: Vec::new(),
         });
         self.made.insert(schema, id);
@@ -426,16 +426,16 @@ impl<'s> SchemaCompiler<'s> {
         value: &'s Value,
         all: &Map<String, Value>,
         here: SchemaPlace<'_>,
-    ) -> Result<Keyword, SchemaError> {
+    ) -> Result<SchemaKeyword, SchemaError> {
         let limit = |keyword: &str| match all.get(keyword) {
-            Some(value) if here.draft >= Draft::Of2019 => count(keyword, value, here).map(Some),
+            Some(value) if here.draft >= SchemaDraft::Of2019 => count(keyword, value, here).map(Some),
             _ => Ok(None),
         };
-        Ok(Keyword::Contains {
+        Ok(SchemaKeyword::Contains {
             item: self.node(value, here.resource, "#")?,
             least: limit("minContains")?.unwrap_or(1),
             most: limit("maxContains")?,
-            marks: here.draft == Draft::Of2020,
+            marks: here.draft == SchemaDraft::Of2020,
         })
     }
 
@@ -446,7 +446,7 @@ impl<'s> SchemaCompiler<'s> {
         here: SchemaPlace<'_>,
         node: &mut SchemaNode,
     ) -> Result<(), SchemaError> {
-        if keyword != "dependencies" && here.draft < Draft::Of2019 {
+        if keyword != "dependencies" && here.draft < SchemaDraft::Of2019 {
             return Ok(());
         }
         let map = value
@@ -455,10 +455,10 @@ impl<'s> SchemaCompiler<'s> {
         for (name, needed) in map {
             node.keywords.push(match needed {
                 Value::Array(_) if keyword != "dependentSchemas" => {
-                    Keyword::Dependent(name.clone(), names(keyword, needed, here)?)
+                    SchemaKeyword::Dependent(name.clone(), names(keyword, needed, here)?)
                 }
                 schema if keyword != "dependentRequired" => {
-                    Keyword::DependentSchema(name.clone(), self.node(schema, here.resource, "#")?)
+                    SchemaKeyword::DependentSchema(name.clone(), self.node(schema, here.resource, "#")?)
                 }
                 _ => return Err(here.error(keyword, "it must hold lists of names")),
             });

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub(super) enum Draft {
+pub(super) enum SchemaDraft {
     Four,
     Six,
     Seven,
@@ -22,9 +22,9 @@ pub(super) enum SubschemaShape {
     MapOrNames,
 }
 
-impl Draft {
+impl SchemaDraft {
     /// Returns the draft whose meta-schema has this URI (without a fragment).
-    pub(super) fn of_uri(uri: &str) -> Option<Self> {
+    pub(super) fn from_uri(uri: &str) -> Option<Self> {
         let uri = uri.strip_suffix('#').unwrap_or(uri);
         let rest = uri
             .strip_prefix("http://")
@@ -41,11 +41,11 @@ impl Draft {
 
     /// Returns the draft in `$schema`. If it is missing or unknown, returns the draft of the
     /// enclosing schema.
-    pub(super) fn of(schema: &Map<String, Value>, around: Self) -> Self {
+    pub(super) fn from_schema(schema: &Map<String, Value>, around: Self) -> Self {
         schema
             .get("$schema")
             .and_then(Value::as_str)
-            .and_then(Self::of_uri)
+            .and_then(Self::from_uri)
             .unwrap_or(around)
     }
 

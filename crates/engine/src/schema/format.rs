@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{draft::Draft, pattern};
+use super::{draft::SchemaDraft, pattern};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum StringFormat {
@@ -26,30 +26,30 @@ pub(super) enum StringFormat {
 
 impl StringFormat {
     /// Returns the format that a draft enforces; `None` for an unknown one.
-    pub(super) fn binding(name: &str, draft: Draft) -> Option<Self> {
+    pub(super) fn binding(name: &str, draft: SchemaDraft) -> Option<Self> {
         let (since, format) = match name {
-            "date" => (Draft::Four, Self::Date),
-            "date-time" => (Draft::Four, Self::DateTime),
-            "email" => (Draft::Four, Self::Email),
-            "hostname" => (Draft::Four, Self::Hostname),
-            "ipv4" => (Draft::Four, Self::Ipv4),
-            "ipv6" => (Draft::Four, Self::Ipv6),
-            "iri" => (Draft::Seven, Self::Iri),
-            "iri-reference" => (Draft::Seven, Self::IriReference),
-            "json-pointer" => (Draft::Six, Self::JsonPointer),
-            "regex" => (Draft::Four, Self::Regex),
-            "relative-json-pointer" => (Draft::Seven, Self::RelativeJsonPointer),
-            "time" => (Draft::Four, Self::Time),
-            "uri" => (Draft::Four, Self::Uri),
-            "uri-reference" => (Draft::Six, Self::UriReference),
-            "uri-template" => (Draft::Six, Self::UriTemplate),
+            "date" => (SchemaDraft::Four, Self::Date),
+            "date-time" => (SchemaDraft::Four, Self::DateTime),
+            "email" => (SchemaDraft::Four, Self::Email),
+            "hostname" => (SchemaDraft::Four, Self::Hostname),
+            "ipv4" => (SchemaDraft::Four, Self::Ipv4),
+            "ipv6" => (SchemaDraft::Four, Self::Ipv6),
+            "iri" => (SchemaDraft::Seven, Self::Iri),
+            "iri-reference" => (SchemaDraft::Seven, Self::IriReference),
+            "json-pointer" => (SchemaDraft::Six, Self::JsonPointer),
+            "regex" => (SchemaDraft::Four, Self::Regex),
+            "relative-json-pointer" => (SchemaDraft::Seven, Self::RelativeJsonPointer),
+            "time" => (SchemaDraft::Four, Self::Time),
+            "uri" => (SchemaDraft::Four, Self::Uri),
+            "uri-reference" => (SchemaDraft::Six, Self::UriReference),
+            "uri-template" => (SchemaDraft::Six, Self::UriTemplate),
             _ => return None,
         };
-        (since <= draft && draft <= Draft::Seven).then_some(format)
+        (since <= draft && draft <= SchemaDraft::Seven).then_some(format)
     }
 
     /// Returns a description for error messages.
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::Date => "a date (2026-01-31)",
             Self::DateTime => "a date and time (2026-01-31T12:00:00Z)",

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
-    draft::Draft,
+    draft::SchemaDraft,
     uri::{decoded, resolved, split},
 };
 
@@ -14,9 +14,9 @@ const NAMELESS: &str = "json-schema:///";
 
 /// A part of a schema with its own URI.
 #[derive(Debug)]
-pub(super) struct Resource<'s> {
+pub(super) struct SchemaResource<'s> {
     uri: String,
-    pub(super) draft: Draft,
+    pub(super) draft: SchemaDraft,
     root: &'s Value,
     anchors: HashMap<String, &'s Value>,
     /// `$dynamicAnchor`, and `$recursiveAnchor` under the empty name.
@@ -25,7 +25,7 @@ pub(super) struct Resource<'s> {
 
 #[derive(Debug, Default)]
 pub(super) struct ResourceIndex<'s> {
-    pub(super) resources: Vec<Resource<'s>>,
+    pub(super) resources: Vec<SchemaResource<'s>>,
     by_uri: HashMap<String, usize>,
     /// The resource of each schema, by its memory address.
     owners: HashMap<*const Value, usize>,
@@ -40,21 +40,21 @@ pub(super) enum ReferenceTarget<'s> {
         /// The dynamic anchor that the reference names.
         dynamic: Option<String>,
     },
-    Meta(Draft),
+    Meta(SchemaDraft),
 }
 
 impl<'s> ResourceIndex<'s> {
-    pub(super) fn new(schema: &'s Value, draft: Draft) -> Self {
+    pub(super) fn new(schema: &'s Value, draft: SchemaDraft) -> Self {
         let mut index = Self::default();
         index.resource(NAMELESS.to_owned(), schema, draft);
         index.scan(schema, 0);
         index
     }
 
-    fn resource(&mut self, uri: String, root: &'s Value, draft: Draft) -> usize {
+    fn resource(&mut self, uri: String, root: &'s Value, draft: SchemaDraft) -> usize {
         let number = self.resources.len();
         self.by_uri.entry(uri.clone()).or_insert(number);
-        self.resources.push(Resource {
+        self.resources.push(SchemaResource {
             uri,
             draft,
             root,
@@ -69,7 +69,7 @@ impl<'s> ResourceIndex<'s> {
         if let Value::Object(keywords) = schema {
             let mut draft = self.resources[around].draft;
             // A resource may use another draft, and then has its id in the form of that draft.
-            let its_own = Draft::of(keywords, draft);
+            let its_own = SchemaDraft::from_schema(keywords, draft);
             if let Some(id) = its_own.id(keywords) {
                 let uri = resolved(&self.resources[around].uri, id);
                 match split(&uri) {
@@ -86,18 +86,18 @@ impl<'s> ResourceIndex<'s> {
                 }
             }
             let resource = &mut self.resources[owner];
-            if draft >= Draft::Of2019
+            if draft >= SchemaDraft::Of2019
                 && let Some(anchor) = keywords.get("$anchor").and_then(Value::as_str)
             {
                 resource.anchors.insert(anchor.to_owned(), schema);
             }
-            if draft == Draft::Of2020
+            if draft == SchemaDraft::Of2020
                 && let Some(anchor) = keywords.get("$dynamicAnchor").and_then(Value::as_str)
             {
                 resource.anchors.insert(anchor.to_owned(), schema);
                 resource.dynamic.insert(anchor.to_owned(), schema);
             }
-            if draft == Draft::Of2019
+            if draft == SchemaDraft::Of2019
                 && keywords.get("$recursiveAnchor") == Some(&Value::Bool(true))
             {
                 resource.dynamic.insert(String::new(), schema);
@@ -127,7 +127,7 @@ impl<'s> ResourceIndex<'s> {
         let (address, fragment) = split(&uri);
         let fragment = fragment.unwrap_or_default();
         let Some(&resource) = self.by_uri.get(address) else {
-            return match Draft::of_uri(address) {
+            return match SchemaDraft::from_uri(address) {
                 Some(draft) if fragment.is_empty() => Ok(ReferenceTarget::Meta(draft)),
                 _ => Err(format!(
                     "`{reference}` refers to another document, and haft does not fetch schemas"

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Number, Value};
 
 use super::{
-    Keyword, NumericBound, SchemaError, SizeUnit, TypeSet,
-    draft::{Draft, SubschemaShape, escaped},
+    SchemaKeyword, NumericBound, SchemaError, SizeUnit, TypeSet,
+    draft::{SchemaDraft, SubschemaShape, escaped},
     number,
 };
 
@@ -15,7 +15,7 @@ use super::{
 pub(super) struct SchemaPlace<'a> {
     pub(super) pointer: &'a str,
     pub(super) resource: usize,
-    pub(super) draft: Draft,
+    pub(super) draft: SchemaDraft,
 }
 
 impl SchemaPlace<'_> {
@@ -31,8 +31,8 @@ impl SchemaPlace<'_> {
 }
 
 /// Draft 4 has no schemas `true` and `false`, but in these places flags.
-pub(super) fn flag_in_four(keyword: &str, value: &Value, draft: Draft) -> bool {
-    draft == Draft::Four
+pub(super) fn flag_in_four(keyword: &str, value: &Value, draft: SchemaDraft) -> bool {
+    draft == SchemaDraft::Four
         && value.is_boolean()
         && matches!(keyword, "additionalItems" | "additionalProperties")
 }
@@ -74,7 +74,7 @@ pub(super) fn check_string(
     keyword: &str,
     value: &Value,
     here: SchemaPlace<'_>,
-) -> Result<Option<Keyword>, SchemaError> {
+) -> Result<Option<SchemaKeyword>, SchemaError> {
     text(keyword, value, here).map(|_| None)
 }
 
@@ -122,7 +122,7 @@ pub(super) fn names(
         }
         names.push(name.to_owned());
     }
-    if names.is_empty() && here.draft == Draft::Four {
+    if names.is_empty() && here.draft == SchemaDraft::Four {
         return Err(here.error(keyword, "it must not be empty"));
     }
     Ok(names)
@@ -143,24 +143,24 @@ pub(super) fn bound(
     value: &Value,
     all: &Map<String, Value>,
     here: SchemaPlace<'_>,
-) -> Result<Option<Keyword>, SchemaError> {
+) -> Result<Option<SchemaKeyword>, SchemaError> {
     // In draft 4 `exclusiveMinimum` is a flag next to `minimum`.
     let exclusive = |name: &str| {
-        here.draft == Draft::Four && all.get(name).and_then(Value::as_bool) == Some(true)
+        here.draft == SchemaDraft::Four && all.get(name).and_then(Value::as_bool) == Some(true)
     };
     let kind = match keyword {
         "minimum" if exclusive("exclusiveMinimum") => NumericBound::MoreThan,
         "minimum" => NumericBound::Least,
         "maximum" if exclusive("exclusiveMaximum") => NumericBound::LessThan,
         "maximum" => NumericBound::Most,
-        flagged if here.draft == Draft::Four => {
+        flagged if here.draft == SchemaDraft::Four => {
             flag(flagged, value, here)?;
             return Ok(None);
         }
         "exclusiveMinimum" => NumericBound::MoreThan,
         _ => NumericBound::LessThan,
     };
-    Ok(Some(Keyword::Bound(
+    Ok(Some(SchemaKeyword::Bound(
         kind,
         limit(keyword, value, here)?.clone(),
     )))
@@ -171,10 +171,10 @@ pub(super) fn size(
     value: &Value,
     of: SizeUnit,
     here: SchemaPlace<'_>,
-) -> Result<Keyword, SchemaError> {
+) -> Result<SchemaKeyword, SchemaError> {
     let limit = count(keyword, value, here)?;
     let least = keyword.starts_with("min");
-    Ok(Keyword::Size {
+    Ok(SchemaKeyword::Size {
         of,
         least: least.then_some(limit),
         most: (!least).then_some(limit),
@@ -187,15 +187,15 @@ pub(super) fn content(
     value: &Value,
     all: &Map<String, Value>,
     here: SchemaPlace<'_>,
-) -> Result<Option<Keyword>, SchemaError> {
+) -> Result<Option<SchemaKeyword>, SchemaError> {
     text(keyword, value, here)?;
     let second = keyword == "contentMediaType" && all.contains_key("contentEncoding");
-    if !matches!(here.draft, Draft::Six | Draft::Seven) || second {
+    if !matches!(here.draft, SchemaDraft::Six | SchemaDraft::Seven) || second {
         return Ok(None);
     }
     let says =
         |keyword: &str, wanted: &str| all.get(keyword).and_then(Value::as_str) == Some(wanted);
-    Ok(Some(Keyword::Content {
+    Ok(Some(SchemaKeyword::Content {
         base64: says("contentEncoding", "base64"),
         json: says("contentMediaType", "application/json"),
     }))
@@ -208,7 +208,7 @@ pub(super) fn types(value: &Value, here: SchemaPlace<'_>) -> Result<TypeSet, Sch
         _ => return Err(here.error("type", format!("it must be a type or several, not {value}"))),
     };
     let mut types = TypeSet {
-        whole_floats: here.draft > Draft::Four,
+        whole_floats: here.draft > SchemaDraft::Four,
         ..TypeSet::default()
     };
     for name in &names {

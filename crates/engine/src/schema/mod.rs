@@ -32,7 +32,7 @@ use std::{
 use fancy_regex::Regex;
 use serde_json::{Number, Value};
 
-use self::{compile::SchemaCompiler, draft::Draft, format::StringFormat};
+use self::{compile::SchemaCompiler, draft::SchemaDraft, format::StringFormat};
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -118,14 +118,14 @@ type NodeId = usize;
 struct SchemaNode {
     /// The resource (a part with its own `$id`) that it belongs to.
     resource: usize,
-    keywords: Vec<Keyword>,
+    keywords: Vec<SchemaKeyword>,
     /// The `unevaluated…` keywords, which apply to what the others did not evaluate, and so come
     /// last.
     leftovers: Vec<UnevaluatedKeyword>,
 }
 
 #[derive(Debug)]
-enum Keyword {
+enum SchemaKeyword {
     /// The schema `false`.
     Never,
     Types(TypeSet),
@@ -152,7 +152,7 @@ enum Keyword {
         anchor: String,
     },
     /// A reference to a meta-schema: the value must be a schema itself.
-    IsSchema(Draft),
+    IsSchema(SchemaDraft),
     AllOf(Vec<NodeId>),
     AnyOf(Vec<NodeId>),
     OneOf(Vec<NodeId>),

@@ -25,7 +25,7 @@ pub(super) fn count(value: &Value) -> Option<u64> {
     }
 }
 
-fn whole(number: &Number) -> Option<i128> {
+fn to_integer(number: &Number) -> Option<i128> {
     match (number.as_i64(), number.as_u64()) {
         (Some(signed), _) => Some(signed.into()),
         (None, Some(unsigned)) => Some(unsigned.into()),
@@ -38,7 +38,7 @@ fn whole(number: &Number) -> Option<i128> {
 }
 
 pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
-    if let (Some(a), Some(b)) = (whole(a), whole(b)) {
+    if let (Some(a), Some(b)) = (to_integer(a), to_integer(b)) {
         return a.cmp(&b);
     }
     let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);

@@ -13,7 +13,7 @@ use super::{check_context::InstanceLocation, number};
 pub(super) fn repeated<'v>(items: &'v [Value], at: InstanceLocation<'_>) -> Option<&'v Value> {
     let mut alike: HashMap<u64, Vec<&Value>> = HashMap::new();
     for item in items {
-        let group = alike.entry(likeness(item)).or_default();
+        let group = alike.entry(value_hash(item)).or_default();
         if !at.effort.spend(group.len()) {
             return None;
         }
@@ -29,7 +29,7 @@ pub(super) fn repeated<'v>(items: &'v [Value], at: InstanceLocation<'_>) -> Opti
 }
 
 /// A hash that equal values share, and that different values mostly do not share.
-fn likeness(value: &Value) -> u64 {
+fn value_hash(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::mem::discriminant(value).hash(&mut hasher);
     match value {

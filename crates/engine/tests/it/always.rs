@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Profile,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, ToolProfile,
     RuleScope, Services, Tool, ToolError, ToolOrigin, ToolOutput,
 };
 use haft_engine::{
-    Engine, Registry, Scheduler, SessionContext,
+    Engine, ToolRegistry, Scheduler, SessionContext,
     hook_conditions::read,
     hooks::Hooks,
-    permissions::{List, RuleSource, RuleStore, Rules, SettingsScope},
+    permissions::{List, RuleSource, RuleStore, RuleSet, SettingsScope},
     settings::{LocalRules, SettingsPlaces},
 };
 use haft_testkit::{TempProject, toy_tools};
@@ -32,10 +32,10 @@ impl Tool for Remote {
     type Input = Nothing;
     const NAME: &'static str = "mcp__toy__x";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             origin: ToolOrigin::Server("toy".into()),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -78,10 +78,10 @@ struct Rig {
 const LOCAL: &str = "work/.claude/settings.local.json";
 
 impl Rig {
-    async fn new(rules: impl FnOnce(&SessionContext) -> Rules, hooks: Option<Value>) -> Self {
+    async fn new(rules: impl FnOnce(&SessionContext) -> RuleSet, hooks: Option<Value>) -> Self {
         let project = TempProject::new([("work/a.txt", "alpha\n")]);
         let work = project.path("work");
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         registry.add(Remote).unwrap();
         for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
@@ -120,7 +120,7 @@ impl Rig {
     }
 
     async fn call(&mut self, name: &str, input: Value) -> String {
-        let mut turn = self.scheduler.turn().await;
+        let mut turn = self.scheduler.start_batch().await;
         turn.push(tool_use(name, input));
         turn.next().await.unwrap().text()
     }
@@ -134,8 +134,8 @@ impl Rig {
     }
 }
 
-fn nothing(_: &SessionContext) -> Rules {
-    Rules::default()
+fn nothing(_: &SessionContext) -> RuleSet {
+    RuleSet::default()
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_rule_is_kept_once_and_the_next_call_is_not_asked_about() {
 #[tokio::test]
 async fn several_calls_of_one_turn_are_each_asked_about_and_the_rule_is_written_once() {
     let mut rig = Rig::new(nothing, None).await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     for _ in 0..2 {
         turn.push(tool_use("mcp__toy__x", json!({})));
     }
@@ -182,8 +182,8 @@ async fn an_edit_offers_no_rule_and_always_means_this_once() {
 #[tokio::test]
 async fn what_an_ask_rule_holds_up_is_offered_no_rule() {
     let ask = |context: &SessionContext| {
-        let mut rules = Rules::default();
-        let source = RuleSource::of(SettingsScope::Project);
+        let mut rules = RuleSet::default();
+        let source = RuleSource::from_scope(SettingsScope::Project);
         rules
             .add(List::Ask, "mcp__toy", source, &context.bases())
             .unwrap();
@@ -200,8 +200,8 @@ async fn what_an_ask_rule_holds_up_is_offered_no_rule() {
 #[tokio::test]
 async fn where_only_the_administrators_rules_count_none_is_offered() {
     let closed = |_: &SessionContext| {
-        let mut rules = Rules::default();
-        rules.close();
+        let mut rules = RuleSet::default();
+        rules.restrict_to_managed();
         rules
     };
     let mut rig = Rig::new(closed, None).await;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use haft_contract::{ContextPatch, DynTool, Profile, ToolOrigin, ToolRole};
+use haft_contract::{ContextPatch, DynTool, ToolProfile, ToolOrigin, ToolRole};
 use haft_engine::{
-    Engine, Registry, Scheduler, SessionContext, ToolFilters, ToolFormat,
-    pool::{Deferral, ToolSelection, definitions::estimated_tokens},
+    Engine, ToolRegistry, Scheduler, SessionContext, ToolFilters, ToolFormat,
+    pool::{DeferralMode, ToolSelection, definitions::estimated_tokens},
 };
 use haft_testkit::{TempProject, toy_tools::ProfileOnlyTool};
 use serde_json::Value;
 
-fn tool(name: &str, change: impl Fn(&mut Profile)) -> Arc<dyn DynTool> {
-    let mut profile = Profile::default();
+fn tool(name: &str, change: impl Fn(&mut ToolProfile)) -> Arc<dyn DynTool> {
+    let mut profile = ToolProfile::default();
     change(&mut profile);
     ProfileOnlyTool::with(name, profile)
 }
@@ -35,7 +35,7 @@ fn built_in() -> Vec<Arc<dyn DynTool>> {
         tool("Rare", |profile| profile.deferred = true),
         tool("Some", |_| {}),
         tool("Somewhat_longer_than_the_others", |_| {}),
-        tool("Always", |profile| profile.always_sent = true),
+        tool("Always", |profile| profile.never_deferred = true),
     ]
 }
 
@@ -45,7 +45,7 @@ async fn session(
     external: Vec<Arc<dyn DynTool>>,
 ) -> (TempProject, Scheduler) {
     let project = TempProject::new([]);
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     for tool in built_in {
         registry.add_erased(tool).unwrap();
     }
@@ -99,32 +99,32 @@ async fn what_is_deferred() {
     let cases = [
         (
             "those that say so, of servers too",
-            with(Deferral::On, None),
+            with(DeferralMode::On, None),
             format!("Always Basic Finder {rest} mcp__git__b"),
         ),
         (
             "none, and nothing that would find them",
-            with(Deferral::Off, Some(1)),
+            with(DeferralMode::Off, Some(1)),
             format!("Always Basic Rare {rest} mcp__git__a mcp__git__b"),
         ),
         (
             "none yet: they cost too little",
-            with(Deferral::At(10 * one), None),
+            with(DeferralMode::At(10 * one), None),
             format!("Always Basic Rare {rest} mcp__git__a mcp__git__b"),
         ),
         (
             "those that say so: they cost enough",
-            with(Deferral::At(one), None),
+            with(DeferralMode::At(one), None),
             format!("Always Basic Finder {rest} mcp__git__b"),
         ),
         (
             "beyond the budget the largest first",
-            with(Deferral::On, Some(6 * one)),
+            with(DeferralMode::On, Some(6 * one)),
             "Always Basic Finder Some mcp__git__b".to_owned(),
         ),
         (
             "never those that no one can do without",
-            with(Deferral::On, Some(1)),
+            with(DeferralMode::On, Some(1)),
             "Always Basic Finder mcp__git__b".to_owned(),
         ),
         (
@@ -142,7 +142,7 @@ async fn what_is_deferred() {
         assert_eq!(names(&scheduler), expected, "{what}");
     }
     // Without a tool that finds them, those of servers are sent; ours can be activated by an embedder.
-    let filters = with(Deferral::On, Some(1));
+    let filters = with(DeferralMode::On, Some(1));
     let (_project, scheduler) = session(filters, built_in(), servers()).await;
     assert_eq!(
         names(&scheduler),
@@ -153,7 +153,7 @@ async fn what_is_deferred() {
 #[tokio::test]
 async fn what_was_sent_is_not_deferred_later() {
     let filters = ToolFilters {
-        deferral: Deferral::At(1),
+        deferral: DeferralMode::At(1),
         budget: Some(1),
         ..ToolFilters::default()
     };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Effects, PermissionMode, Profile, Rate, Tool, ToolError, ToolOutput,
+    CallContext, Effects, PermissionMode, ToolProfile, CallRate, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
     Engine, Scheduler, SessionContext,
@@ -29,13 +29,13 @@ struct Input {
 
 struct Counter {
     ran: Arc<AtomicU32>,
-    profile: Profile,
+    profile: ToolProfile,
 }
 
 impl Tool for Counter {
     type Input = Input;
     const NAME: &'static str = "Counter";
-    fn profile(&self) -> Profile {
+    fn profile(&self) -> ToolProfile {
         self.profile.clone()
     }
     fn effects(&self, input: &Input) -> Effects {
@@ -53,7 +53,7 @@ impl Tool for Counter {
     }
 }
 
-async fn counter(profile: Profile, settings: LayerSettings) -> Scheduler {
+async fn counter(profile: ToolProfile, settings: LayerSettings) -> Scheduler {
     let registry = only(Counter {
         ran: Arc::default(),
         profile,
@@ -67,16 +67,16 @@ async fn counter(profile: Profile, settings: LayerSettings) -> Scheduler {
 }
 
 async fn ask(scheduler: &mut Scheduler, change: bool) -> String {
-    let mut turn = scheduler.turn().await;
+    let mut turn = scheduler.start_batch().await;
     turn.push(tool_use("Counter", json!({"change": change})));
     turn.next().await.unwrap().text()
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_cache_answers_until_its_time_is_up_or_anything_changes() {
-    let profile = Profile {
+    let profile = ToolProfile {
         cache: Some(Duration::from_secs(60)),
-        ..Profile::default()
+        ..ToolProfile::default()
     };
     let mut scheduler = counter(profile, LayerSettings::default()).await;
     assert_eq!(ask(&mut scheduler, false).await, "run 1");
@@ -89,7 +89,7 @@ async fn the_cache_answers_until_its_time_is_up_or_anything_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_cached_that_did_not_ask_for_it() {
-    let mut scheduler = counter(Profile::default(), LayerSettings::default()).await;
+    let mut scheduler = counter(ToolProfile::default(), LayerSettings::default()).await;
     assert_eq!(ask(&mut scheduler, false).await, "run 1");
     assert_eq!(ask(&mut scheduler, false).await, "run 2");
 }
@@ -109,20 +109,20 @@ async fn settings_of_a_tool_win_over_its_profile() {
         tools,
         ..LayerSettings::default()
     };
-    let mut scheduler = counter(Profile::default(), settings).await;
+    let mut scheduler = counter(ToolProfile::default(), settings).await;
     assert_eq!(ask(&mut scheduler, false).await, "run 1");
     assert_eq!(ask(&mut scheduler, false).await, "run 1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_beyond_the_rate_wait_and_those_within_do_not() {
-    let rate = Some(Rate {
+    let rate = Some(CallRate {
         calls: 2,
         per: Duration::from_secs(10),
     });
-    let profile = Profile {
+    let profile = ToolProfile {
         rate,
-        ..Profile::default()
+        ..ToolProfile::default()
     };
     let mut scheduler = counter(profile, LayerSettings::default()).await;
     let start = Instant::now();

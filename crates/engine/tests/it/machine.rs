@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use haft_engine::{
     SessionContext,
-    permissions::{CallFacts, Decision, PathContext, PermissionSettings, Policy, Rules, decide},
+    permissions::{CallFacts, Decision, PathContext, PermissionSettings, Policy, RuleSet, decide},
     settings::{Settings, SettingsFlags, SettingsPlaces, TrustFile, TrustState},
 };
 use haft_testkit::TempProject;
@@ -84,7 +84,7 @@ impl Machine {
         let mode = settings.default_mode().unwrap_or_default();
         let policy = Policy {
             rules: settings.rules(&[], &[]).into(),
-            ..Policy::of_directories(mode, &roots).with_home(Some(&self.places.home))
+            ..Policy::for_directories(mode, &roots).with_home(Some(&self.places.home))
         };
         decide(&policy, &self.facts(tool, input))
     }
@@ -113,7 +113,7 @@ impl Machine {
     }
 }
 
-pub(crate) fn texts(rules: &Rules) -> Vec<String> {
+pub(crate) fn texts(rules: &RuleSet) -> Vec<String> {
     let text = |rule: &haft_engine::permissions::rules::Rule| {
         format!("{} {}", rule.list.name(), rule.text)
     };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    Engine, Registry, SessionContext, ToolFilters,
+    Engine, ToolRegistry, SessionContext, ToolFilters,
     permissions::{
-        Behavior, List, PatternBases, PermissionSettings, Policy, RuleSource, Rules,
+        DecisionBehavior, List, PatternBases, PermissionSettings, Policy, RuleSource, RuleSet,
         SandboxSettings, SettingsScope, decide,
     },
 };
@@ -43,14 +43,14 @@ fn policy(machine: &Machine, mode: PermissionMode, rules: &[(List, &str)]) -> Po
         slash: cwd.clone(),
         cwd: cwd.clone(),
     };
-    let mut all = Rules::default();
+    let mut all = RuleSet::default();
     for (list, text) in rules {
-        all.add(*list, text, RuleSource::of(SettingsScope::Project), &bases)
+        all.add(*list, text, RuleSource::from_scope(SettingsScope::Project), &bases)
             .unwrap();
     }
     Policy {
         rules: all.into(),
-        ..Policy::of_directories(mode, &[cwd]).with_home(Some(&machine.places.home))
+        ..Policy::for_directories(mode, &[cwd]).with_home(Some(&machine.places.home))
     }
 }
 
@@ -63,7 +63,7 @@ async fn row_18_and_116_a_tool_that_is_denied_is_not_offered_and_calls_of_it_are
             PermissionMode::BypassPermissions,
             &[(List::Deny, rule)],
         );
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
@@ -79,7 +79,7 @@ async fn row_18_and_116_a_tool_that_is_denied_is_not_offered_and_calls_of_it_are
             .with_rules((*policy.rules).clone())
             .with_mode(policy.mode);
         let mut scheduler = engine.scheduler(context);
-        let mut turn = scheduler.turn().await;
+        let mut turn = scheduler.start_batch().await;
         turn.push(tool_use("Append", json!({"path": "a", "line": "x"})));
         let finished = turn.next().await.unwrap();
         let expected = format!("Permission to use Append has been denied by rule {rule}.");
@@ -105,11 +105,11 @@ fn row_52_a_critical_removal_is_asked_about_in_every_mode() {
         "rm -rf /*",
     ] {
         for (mode, expected) in [
-            (Mode::Default, Behavior::Ask),
-            (Mode::AcceptEdits, Behavior::Ask),
-            (Mode::Plan, Behavior::Ask),
-            (Mode::BypassPermissions, Behavior::Ask),
-            (Mode::DontAsk, Behavior::Deny),
+            (Mode::Default, DecisionBehavior::Ask),
+            (Mode::AcceptEdits, DecisionBehavior::Ask),
+            (Mode::Plan, DecisionBehavior::Ask),
+            (Mode::BypassPermissions, DecisionBehavior::Ask),
+            (Mode::DontAsk, DecisionBehavior::Deny),
         ] {
             let rules = [(List::Allow, "Bash(rm *)"), (List::Allow, "Bash")];
             let policy = policy(&machine, mode, &rules);
@@ -184,7 +184,7 @@ fn row_101_the_flag_takes_several_rules_in_one_text() {
         let cwd = machine.places.cwd.clone();
         let policy = Policy {
             rules: rules.into(),
-            ..Policy::of_directories(PermissionMode::Default, &[cwd])
+            ..Policy::for_directories(PermissionMode::Default, &[cwd])
         };
         let decision = decide(&policy, &machine.facts("Bash", &bash(command)));
         decision.behavior.name()

@@ -5,7 +5,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, SessionContext,
-    permissions::{List, RuleSource, Rules, SettingsScope},
+    permissions::{List, RuleSource, RuleSet, SettingsScope},
     pipeline::INTERRUPTED,
 };
 use haft_testkit::{TempProject, TestingPermission};
@@ -180,12 +180,12 @@ async fn a_tool_that_asks_does_so_in_every_mode_whatever_is_allowed() {
             .build()
             .await;
         let context = SessionContext::new(project.path("work")).with_mode(mode);
-        let mut rules = Rules::default();
-        let source = RuleSource::of(SettingsScope::User);
+        let mut rules = RuleSet::default();
+        let source = RuleSource::from_scope(SettingsScope::User);
         let added = rules.add(List::Allow, "TestingPermission", source, &context.bases());
         added.unwrap();
         let mut scheduler = engine.scheduler(context.with_rules(rules));
-        let mut turn = scheduler.turn().await;
+        let mut turn = scheduler.start_batch().await;
         turn.push(tool_use("TestingPermission", json!({"reason": "why not"})));
         let finished = turn.next().await.unwrap();
         let asked = asked.lock().unwrap().clone();
@@ -259,7 +259,7 @@ async fn an_unannounced_patch_is_dropped_and_noted() {
 #[tokio::test]
 async fn an_interrupted_call_carries_the_marker() {
     let mut rig = Rig::new().await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.push(tool_use("Hang", json!({"polite": true})));
     turn.cancel_token().cancel();
     let finished = turn.next().await.unwrap();
@@ -280,10 +280,10 @@ struct Granted;
 impl haft_contract::Tool for Granted {
     type Input = Look;
     const NAME: &'static str = "Granted";
-    fn profile(&self) -> haft_contract::Profile {
-        haft_contract::Profile {
+    fn profile(&self) -> haft_contract::ToolProfile {
+        haft_contract::ToolProfile {
             paths: &["path"],
-            ..haft_contract::Profile::default()
+            ..haft_contract::ToolProfile::default()
         }
     }
     fn effects(&self, input: &Look) -> haft_contract::Effects {

@@ -4,14 +4,14 @@ use std::{collections::BTreeSet, fs, os::unix::fs::symlink, sync::Arc};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, ContextPatch, Effects,
-    PermissionMode, Profile, SettingRisk, SettingsAccess, Tool, ToolError, ToolOutput,
+    PermissionMode, ToolProfile, SettingRisk, SettingsAccess, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
     CallResult, Engine, SessionContext,
     hook_conditions::read,
     hooks::Hooks,
     permissions::{
-        Behavior, List, PathContext, PatternBases, PermissionSettings, Policy, RuleSource, Rules,
+        DecisionBehavior, List, PathContext, PatternBases, PermissionSettings, Policy, RuleSource, RuleSet,
         SettingsScope, decide,
     },
     settings::{SettingsFiles, SettingsFlags},
@@ -27,7 +27,7 @@ use crate::{
     rig::{only, services, tool_use},
 };
 
-fn verdict(policy: &Policy, cwd: &TempProject, tool: &str, input: &Value) -> Behavior {
+fn verdict(policy: &Policy, cwd: &TempProject, tool: &str, input: &Value) -> DecisionBehavior {
     let setting = PathContext {
         cwd: cwd.path("p"),
         home: Some(cwd.path("h")),
@@ -52,7 +52,7 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
         policy(PermissionMode::Plan),
         policy(PermissionMode::Default),
     );
-    let (ask, allow) = (Behavior::Ask, Behavior::Allow);
+    let (ask, allow) = (DecisionBehavior::Ask, DecisionBehavior::Allow);
     let write = |path: &str| json!({"file_path": path, "content": ""});
     let plan_text = plan.display().to_string();
     for (tool, input, in_plan, in_default) in [
@@ -87,11 +87,11 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
         assert_eq!(found, in_default, "default: {tool} {input}");
     }
     // A rule still forbids it.
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     let denied = rules.add(
         List::Deny,
         "Edit(**/*.md)",
-        RuleSource::of(SettingsScope::User),
+        RuleSource::from_scope(SettingsScope::User),
         &context.bases(),
     );
     assert!(denied.is_ok());
@@ -100,7 +100,7 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
         ..planning.clone()
     };
     let inside = json!({"file_path": project.path("p/x.md"), "content": ""});
-    assert_eq!(verdict(&strict, &project, "Write", &inside), Behavior::Deny);
+    assert_eq!(verdict(&strict, &project, "Write", &inside), DecisionBehavior::Deny);
     // A link in its place leads elsewhere.
     symlink(project.path("p/a"), &plan).unwrap();
     let linked = policy(PermissionMode::Plan);
@@ -161,11 +161,11 @@ impl Tool for Ask {
     type Input = Asked;
     const NAME: &'static str = "AskUserQuestion";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             reserved: &["answers"],
             interactive: true,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -224,7 +224,7 @@ async fn ask(
         .build()
         .await;
     let mut scheduler = engine.scheduler(SessionContext::new(&work).with_mode(mode));
-    let mut turn = scheduler.turn().await;
+    let mut turn = scheduler.start_batch().await;
     let input = json!({"question": "why", "answers": "the model's own"});
     turn.push(tool_use("AskUserQuestion", input));
     turn.next().await.unwrap()

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    BoundCall, BoxFuture, CallContext, DynTool, Profile, Tool, ToolError, ToolOutput, ToolSpec,
+    BoundCall, BoxFuture, CallContext, DynTool, ToolProfile, Tool, ToolError, ToolOutput, ToolSpec,
     erase,
 };
 use haft_engine::{
-    Pool, Registry, ToolFilters, ToolFormat,
-    pool::{Deferral, ToolSelection, definitions::estimated_tokens},
+    Pool, ToolRegistry, ToolFilters, ToolFormat,
+    pool::{DeferralMode, ToolSelection, definitions::estimated_tokens},
 };
 use haft_testkit::toy_tools;
 use serde_json::{Value, json};
@@ -30,11 +30,11 @@ fn defined(
     schema: Value,
     aliases: &[&'static str],
 ) -> Arc<dyn DynTool> {
-    let profile = Profile {
+    let profile = ToolProfile {
         aliases: aliases.iter().map(|alias| (*alias).into()).collect(),
         deferred: name.starts_with("Deferred"),
         basic: ["Read", "Write"].contains(&name),
-        ..Profile::default()
+        ..ToolProfile::default()
     };
     Arc::new(Defined(ToolSpec {
         name: name.into(),
@@ -72,7 +72,7 @@ fn a_bad_definition_is_refused_by_name() {
         defined("Chdir", "x", object(), &[]),
         defined("Other", "x", object(), &["Echo"]),
     ];
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     for toy in toy_tools::all() {
         registry.add_erased(toy).unwrap();
     }
@@ -91,7 +91,7 @@ fn a_bad_definition_is_refused_by_name() {
 
 #[tokio::test]
 async fn built_ins_come_first_sorted_and_win_a_clash() {
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     for name in ["Zebra", "Ant"] {
         registry.add_erased(simple(name)).unwrap();
     }
@@ -110,7 +110,7 @@ async fn built_ins_come_first_sorted_and_win_a_clash() {
 #[tokio::test]
 async fn filters_choose_what_is_offered() {
     let build = async |filters: ToolFilters| {
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for name in ["Read", "Write", "Glob", "DeferredThing"] {
             registry.add_erased(simple(name)).unwrap();
         }
@@ -189,7 +189,7 @@ async fn filters_choose_what_is_offered() {
         (
             "nothing deferred",
             ToolFilters {
-                deferral: Deferral::Off,
+                deferral: DeferralMode::Off,
                 ..ToolFilters::default()
             },
             "Agent DeferredThing Glob Read Write mcp__x",
@@ -207,7 +207,7 @@ async fn filters_choose_what_is_offered() {
 
 #[tokio::test]
 async fn a_deferred_tool_is_offered_once_activated() {
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     registry.add_erased(simple("DeferredThing")).unwrap();
     let (pool, _) = registry.pool(&ToolFilters::default()).await;
     assert_eq!(
@@ -239,7 +239,7 @@ impl DynTool for Meets {
 #[tokio::test]
 async fn tools_are_asked_at_once_whether_they_are_enabled() {
     let barrier = Arc::new(Barrier::new(3));
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     for (name, enabled) in [("A", true), ("B", false), ("C", true)] {
         let spec = simple(name).spec().clone();
         registry
@@ -254,7 +254,7 @@ async fn tools_are_asked_at_once_whether_they_are_enabled() {
 #[tokio::test]
 async fn the_serialized_definitions_are_pinned() {
     let build = async || {
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }

@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    CallContext, DeferredTools, DynTool, Profile, RuleList, RuleMatch, ToolOrigin, ToolRole,
+    CallContext, DeferredTools, DynTool, ToolProfile, RuleList, RuleMatch, ToolOrigin, ToolRole,
     ToolUse,
 };
 use haft_engine::{
-    Engine, Pool, Registry, Scheduler, SessionContext, ToolFilters, ToolFormat,
-    permissions::{RuleSource, Rules, SettingsScope},
+    Engine, Pool, ToolRegistry, Scheduler, SessionContext, ToolFilters, ToolFormat,
+    permissions::{RuleSource, RuleSet, SettingsScope},
 };
 use haft_testkit::{TempProject, toy_tools, toy_tools::ProfileOnlyTool};
 use serde_json::{Value, json};
 
 async fn session(filters: ToolFilters) -> (TempProject, Scheduler) {
     let project = TempProject::new([]);
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     for tool in toy_tools::all() {
         registry.add_erased(tool).unwrap();
     }
-    let deferred = Profile {
+    let deferred = ToolProfile {
         deferred: true,
-        ..Profile::default()
+        ..ToolProfile::default()
     };
     registry
         .add_erased(ProfileOnlyTool::with("Aaa", deferred))
@@ -42,12 +42,12 @@ fn sent(scheduler: &Scheduler) -> String {
 fn of_git(names: &[&str]) -> Vec<Arc<dyn DynTool>> {
     let tools = names
         .iter()
-        .map(|name| ProfileOnlyTool::of_server("git", name));
+        .map(|name| ProfileOnlyTool::for_server("git", name));
     tools.collect()
 }
 
 async fn call(scheduler: &mut Scheduler, name: &str) -> String {
-    let mut turn = scheduler.turn().await;
+    let mut turn = scheduler.start_batch().await;
     turn.push(ToolUse {
         id: String::new(),
         name: name.to_owned(),
@@ -130,7 +130,7 @@ async fn a_call_of_a_tool_that_is_gone_is_told_so() {
 async fn a_turn_ends_with_the_tools_it_began_with() {
     let (_project, mut scheduler) = session(ToolFilters::default()).await;
     let engine = Arc::clone(scheduler.engine());
-    let mut turn = scheduler.turn().await;
+    let mut turn = scheduler.start_batch().await;
     engine.replace_server_tools("git", of_git(&["a"])).await;
     turn.push(ToolUse {
         id: String::new(),
@@ -149,10 +149,10 @@ async fn deferred_tools_that_come_late_are_found() {
     let (project, mut scheduler) = session(ToolFilters::default()).await;
     let engine = Arc::clone(scheduler.engine());
     let late = |name: &str| {
-        let profile = Profile {
+        let profile = ToolProfile {
             deferred: true,
             origin: ToolOrigin::Server("git".into()),
-            ..Profile::default()
+            ..ToolProfile::default()
         };
         ProfileOnlyTool::with(name, profile)
     };
@@ -173,10 +173,10 @@ async fn deferred_tools_that_come_late_are_found() {
     assert_eq!(deferred(), ["Aaa"]);
 
     // One that finds them, and had nothing to find so far.
-    let finder = Profile {
+    let finder = ToolProfile {
         deferred: true,
         role: Some(ToolRole::FindsTools),
-        ..Profile::default()
+        ..ToolProfile::default()
     };
     engine
         .add_tools(vec![ProfileOnlyTool::with("Finder", finder)])
@@ -194,9 +194,9 @@ async fn deferred_tools_that_come_late_are_found() {
 
 #[tokio::test]
 async fn what_keeps_tools_out_keeps_out_those_that_come_late() {
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     let context = SessionContext::new("/");
-    let source = RuleSource::of(SettingsScope::User);
+    let source = RuleSource::from_scope(SettingsScope::User);
     rules
         .add(RuleList::Deny, "mcp__git", source, &context.bases())
         .unwrap();

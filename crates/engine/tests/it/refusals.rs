@@ -1,12 +1,12 @@
 //! What a model reads of calls that may not run: why, and what to do about it.
 
 use haft_contract::{
-    CallContext, Effects, PermissionMode, Profile, RuleMatch, Tool, ToolError, ToolOutput,
+    CallContext, Effects, PermissionMode, ToolProfile, RuleMatch, Tool, ToolError, ToolOutput,
     ToolPermission,
 };
 use haft_engine::{
-    Engine, Registry, SessionContext,
-    permissions::{List, RuleSource, Rules, SettingsScope},
+    Engine, ToolRegistry, SessionContext,
+    permissions::{List, RuleSource, RuleSet, SettingsScope},
 };
 use haft_testkit::{TempProject, toy_tools};
 use schemars::JsonSchema;
@@ -30,10 +30,10 @@ impl Tool for Bash {
     type Input = Line;
     const NAME: &'static str = "Bash";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: RuleMatch::Command("command"),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -57,10 +57,10 @@ impl Tool for WebFetch {
     type Input = Page;
     const NAME: &'static str = "WebFetch";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: RuleMatch::Address("url"),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -79,8 +79,8 @@ impl Tool for Never {
     type Input = Nothing;
     const NAME: &'static str = "Never";
 
-    fn profile(&self) -> Profile {
-        Profile::default()
+    fn profile(&self) -> ToolProfile {
+        ToolProfile::default()
     }
 
     fn effects(&self, _: &Nothing) -> Effects {
@@ -99,7 +99,7 @@ impl Tool for Never {
 /// Every call with what the model reads of it, where no one can be asked.
 async fn told(mode: PermissionMode) -> String {
     let project = TempProject::new([("work/a.txt", "alpha\n"), ("work/.env", "A=1\n")]);
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     registry.add(Bash).unwrap();
     registry.add(WebFetch).unwrap();
     registry.add(Never).unwrap();
@@ -112,7 +112,7 @@ async fn told(mode: PermissionMode) -> String {
     let context = SessionContext::new(project.path("work"))
         .with_mode(mode)
         .with_home(Some(project.path("home")));
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     for (list, text) in [
         (List::Deny, "Bash(rm *)"),
         (List::Deny, "Read(./.env)"),
@@ -120,7 +120,7 @@ async fn told(mode: PermissionMode) -> String {
         (List::Ask, "Bash(git push *)"),
         (List::Ask, "Echo"),
     ] {
-        let source = RuleSource::of(SettingsScope::Project);
+        let source = RuleSource::from_scope(SettingsScope::Project);
         rules.add(list, text, source, &context.bases()).unwrap();
     }
     let mut scheduler = engine.scheduler(context.with_rules(rules));
@@ -152,7 +152,7 @@ async fn told(mode: PermissionMode) -> String {
     ];
     let mut told = String::new();
     for (name, input) in calls {
-        let mut turn = scheduler.turn().await;
+        let mut turn = scheduler.start_batch().await;
         turn.push(tool_use(name, input.clone()));
         let finished = turn.next().await.unwrap();
         assert!(finished.is_error, "{name} {input}");

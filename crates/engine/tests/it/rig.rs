@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_contract::{PermissionMode, Services, Tool, ToolUse};
-use haft_engine::{CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext};
+use haft_engine::{CallResult, Engine, EngineBuilder, ToolRegistry, Scheduler, SessionContext};
 use haft_testkit::{TempProject, toy_tools};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ impl Rig {
         setup: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Self {
         let project = TempProject::new([("work/a.txt", "alpha\n"), ("work/b.txt", "beta\n")]);
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
@@ -38,7 +38,7 @@ impl Rig {
     }
 
     pub(crate) async fn call(&mut self, name: &str, input: Value) -> CallResult {
-        let mut turn = self.scheduler.turn().await;
+        let mut turn = self.scheduler.start_batch().await;
         turn.push(tool_use(name, input));
         turn.next().await.unwrap()
     }
@@ -70,8 +70,8 @@ pub(crate) fn services(approver: impl haft_contract::Approver + 'static) -> Serv
 }
 
 /// A registry of one tool.
-pub(crate) fn only(tool: impl Tool) -> Registry {
-    let mut registry = Registry::new();
+pub(crate) fn only(tool: impl Tool) -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
     registry.add(tool).unwrap();
     registry
 }

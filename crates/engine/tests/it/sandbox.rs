@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    Engine, Registry, Scheduler,
+    Engine, ToolRegistry, Scheduler,
     permissions::{PermissionSettings, SandboxSettings},
     settings::{SettingsFlags, SettingsWatch},
 };
@@ -218,7 +218,7 @@ impl Session {
     async fn new(machine: Machine) -> Self {
         let sandbox = machine.load().sandbox();
         let context = machine.context().with_sandbox(sandbox);
-        let (engine, _) = Engine::builder(Registry::new(), machine.files.path("session"))
+        let (engine, _) = Engine::builder(ToolRegistry::new(), machine.files.path("session"))
             .settings_watch(SettingsWatch::new(
                 machine.places.clone(),
                 SettingsFlags::default(),
@@ -233,7 +233,7 @@ impl Session {
 
     async fn after(&mut self, file: &str, text: &str) -> Arc<SandboxSettings> {
         self.machine.files.write(file, text);
-        drop(self.scheduler.turn().await);
+        drop(self.scheduler.start_batch().await);
         self.scheduler.context().sandbox
     }
 }

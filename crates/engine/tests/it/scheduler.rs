@@ -9,7 +9,7 @@ use haft_contract::{
 };
 use haft_engine::{
     CallObserver, CallResult, Engine, SessionContext,
-    pipeline::{Admitted, INTERRUPTED},
+    pipeline::{AdmittedCall, INTERRUPTED},
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -61,7 +61,7 @@ async fn groups(calls: &[&str]) -> String {
     let (engine, _) = Engine::builder(registry, "/nonexistent").build().await;
     let mut scheduler =
         engine.scheduler(SessionContext::new("/").with_mode(PermissionMode::BypassPermissions));
-    let mut turn = scheduler.turn().await;
+    let mut turn = scheduler.start_batch().await;
     let letters: Vec<String> = ('A'..).take(calls.len()).map(String::from).collect();
     for (touches, letter) in calls.iter().zip(&letters) {
         turn.push(tool_use(
@@ -156,7 +156,7 @@ async fn no_more_run_at_once_than_allowed() {
         .build()
         .await;
     let mut scheduler = engine.scheduler(SessionContext::new("/"));
-    let mut turn = scheduler.turn().await;
+    let mut turn = scheduler.start_batch().await;
     for _ in 0..10 {
         turn.push(tool_use(
             "Logged",
@@ -215,7 +215,7 @@ async fn waiting_for_a_person_holds_no_slot() {
             .unwrap()
     })
     .await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.push(tool_use("Append", json!({"path": "a.txt", "line": "x"})));
     turn.push(tool_use("Signal", json!({})));
     // Were the only slot held, neither would ever end; the paused clock then runs out at once.
@@ -230,7 +230,7 @@ async fn waiting_for_a_person_holds_no_slot() {
 #[tokio::test]
 async fn a_call_starts_while_later_ones_are_still_being_pushed() {
     let mut rig = Rig::new().await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.push(tool_use("Append", json!({"path": "a.txt", "line": "1"})));
     assert_eq!(turn.next().await.unwrap().text(), "was 6 bytes");
     assert!(turn.next().await.is_none());
@@ -241,7 +241,7 @@ async fn a_call_starts_while_later_ones_are_still_being_pushed() {
 #[tokio::test]
 async fn later_calls_see_the_patches_of_earlier_ones() {
     let mut rig = Rig::new().await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     for (name, input) in [
         ("Move", json!({"path": "one", "pauses": 9})),
         ("Append", json!({"path": "x.txt", "line": "in one"})),
@@ -261,7 +261,7 @@ async fn later_calls_see_the_patches_of_earlier_ones() {
 #[tokio::test]
 async fn after_an_interrupt_every_call_has_exactly_one_result_and_what_ended_keeps_its_own() {
     let mut rig = Rig::new().await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     let calls: [(&str, Value); 5] = [
         ("Peek", json!({"path": "a.txt"})),
         ("Hang", json!({"polite": true})),
@@ -289,7 +289,7 @@ async fn after_an_interrupt_every_call_has_exactly_one_result_and_what_ended_kee
 #[tokio::test]
 async fn a_failing_or_panicking_sibling_stops_nobody() {
     let mut rig = Rig::new().await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.push(tool_use("Boom", json!({"place": "call"})));
     turn.push(tool_use("Peek", json!({"path": "missing"})));
     turn.push(tool_use("Peek", json!({"path": "a.txt"})));
@@ -309,7 +309,7 @@ async fn an_abandoned_turn_changes_no_context_and_leaves_no_call_behind() {
     let mut rig = Rig::new().await;
     let before = rig.scheduler.context();
     {
-        let mut turn = rig.scheduler.turn().await;
+        let mut turn = rig.scheduler.start_batch().await;
         turn.push(tool_use("Move", json!({"path": "sub", "pauses": 20})));
     }
     assert_eq!(
@@ -323,7 +323,7 @@ async fn an_abandoned_turn_changes_no_context_and_leaves_no_call_behind() {
 async fn cancelling_the_session_ends_its_turns() {
     let mut rig = Rig::new().await;
     let session = rig.scheduler.cancel_token();
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.push(tool_use("Hang", json!({"polite": true})));
     session.cancel();
     assert_eq!(turn.next().await.unwrap().text(), INTERRUPTED);
@@ -334,7 +334,7 @@ async fn cancelling_the_session_ends_its_turns() {
 struct Notes(Mutex<Vec<String>>);
 
 impl CallObserver for Notes {
-    fn on_started(&self, call: &Admitted) {
+    fn on_started(&self, call: &AdmittedCall) {
         let (_, id) = call.call().ids();
         self.0.lock().unwrap().push(format!("started {id}"));
     }
@@ -357,7 +357,7 @@ impl CallObserver for Notes {
 struct Taker(Mutex<Vec<String>>);
 
 impl CallObserver for Taker {
-    fn on_started(&self, _: &Admitted) {}
+    fn on_started(&self, _: &AdmittedCall) {}
 
     fn on_ended(&self, _: &CallResult) {}
 
@@ -371,7 +371,7 @@ impl CallObserver for Taker {
 async fn a_witness_may_keep_what_changes_nothing_of_the_session() {
     let mut rig = Rig::new().await;
     let taker = Arc::new(Taker::default());
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.set_observer(taker.clone());
     for (name, input) in [
         ("Peek", json!({"path": "a.txt", "pauses": 3})),
@@ -403,7 +403,7 @@ async fn a_witness_may_keep_what_changes_nothing_of_the_session() {
 async fn a_witness_hears_of_calls_before_they_run_and_when_they_are_over() {
     let mut rig = Rig::with(PermissionMode::Default, |builder| builder).await;
     let notes = Arc::new(Notes::default());
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.set_observer(notes.clone());
     turn.push(tool_use("Peek", json!({"path": "a.txt", "pauses": 3})));
     turn.push(tool_use("Echo", json!({"text": "hi"})));

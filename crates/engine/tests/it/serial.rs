@@ -85,7 +85,7 @@ fn seen(project: &TempProject, context: &SessionContext, results: &[CallResult])
 
 async fn at_once(calls: &[ToolUse]) -> Seen {
     let mut rig = rig().await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     for call in calls {
         turn.push(call.clone());
     }
@@ -101,7 +101,7 @@ async fn one_by_one(calls: &[ToolUse]) -> Seen {
     let mut rig = rig().await;
     let mut results = Vec::new();
     for call in calls {
-        let mut turn = rig.scheduler.turn().await;
+        let mut turn = rig.scheduler.start_batch().await;
         turn.push(call.clone());
         results.push(turn.next().await.unwrap());
     }

@@ -71,7 +71,7 @@ fn ranks_are_managed_flag_local_project_user() {
     assert_eq!(denied[0], "mcp__twenty");
     assert_eq!(denied[6], "mcp__user");
     let mut problems = settings.problems.iter();
-    assert!(problems.all(|problem| problem.what.contains("no settings are called who, only")));
+    assert!(problems.all(|problem| problem.text.contains("no settings are called who, only")));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_broken_entry_is_left_out_and_the_others_count() {
     )]);
     let mut settings = machine.load();
     let mut rules = settings.rules(&[], &[]);
-    settings.understand(&mut rules, &judged::specs());
+    settings.check_rules(&mut rules, &judged::specs());
     let counted: Vec<_> = rules.iter().map(|rule| rule.text.as_str()).collect();
     assert_eq!(counted, ["Bash(rm *)", "Edit(docs/**)"]);
     assert_eq!(

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use haft_contract::{Content, PermissionMode};
 use haft_engine::{
-    Engine, Registry, Scheduler, SessionContext,
+    Engine, ToolRegistry, Scheduler, SessionContext,
     settings::{SettingsFlags, SettingsWatch},
 };
 use haft_testkit::toy_tools;
@@ -28,7 +28,7 @@ impl Session {
 
     async fn with(machine: Machine, context: SessionContext, flags: SettingsFlags) -> Self {
         machine.files.write("p/a.txt", "alpha\n");
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
@@ -48,7 +48,7 @@ impl Session {
             "Append" => json!({"path": path, "line": "x"}),
             _ => json!({ "path": path }),
         };
-        let mut turn = self.scheduler.turn().await;
+        let mut turn = self.scheduler.start_batch().await;
         turn.push(tool_use(tool, input));
         let finished = turn.next().await.unwrap();
         let texts: Vec<_> = finished
@@ -199,7 +199,7 @@ async fn when_only_the_administrators_rules_count_what_was_denied_stays_denied()
 async fn a_call_of_the_same_turn_is_judged_as_the_turn_began() {
     let mut session = Session::new(Machine::new([])).await;
     let path = session.machine.files.path(USER);
-    let mut turn = session.scheduler.turn().await;
+    let mut turn = session.scheduler.start_batch().await;
     turn.push(tool_use("Peek", json!({"path": "a.txt"})));
     assert!(!turn.next().await.unwrap().is_error);
     fs::create_dir_all(path.parent().unwrap()).unwrap();

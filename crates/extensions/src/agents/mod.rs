@@ -28,7 +28,7 @@ pub struct AgentOptions {
 
 impl AgentOptions {
     /// Reads the options from environment variables.
-    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let is_set = |name: &str| {
             variable(name).is_some_and(|value| !["", "0", "false"].contains(&value.as_str()))
         };
@@ -56,23 +56,23 @@ impl Agents {
             warnings: Vec::new(),
         };
         // By descending priority: a definition that exists already stays.
-        reader.folder(
+        reader.read_folder(
             &places.managed.join(".claude/agents"),
             ExtensionOrigin::Managed,
             None,
         );
         for (name, value) in &options.given {
-            reader.given(name, value);
+            reader.read_given(name, value);
         }
         for folder in places.project_folders() {
-            reader.folder(&folder.join("agents"), ExtensionOrigin::Project, None);
+            reader.read_folder(&folder.join("agents"), ExtensionOrigin::Project, None);
         }
         if places.sources.user {
-            reader.folder(&places.user.join("agents"), ExtensionOrigin::User, None);
+            reader.read_folder(&places.user.join("agents"), ExtensionOrigin::User, None);
         }
         for plugin in &places.plugins {
             let folder = plugin.root.join("agents");
-            reader.folder(&folder, ExtensionOrigin::Plugin, Some(&plugin.name));
+            reader.read_folder(&folder, ExtensionOrigin::Plugin, Some(&plugin.name));
         }
         for agent in built_in::all() {
             let is_left_out = options.without_built_ins
@@ -112,7 +112,7 @@ impl AgentReader {
         }
     }
 
-    fn folder(&mut self, folder: &Path, origin: ExtensionOrigin, plugin: Option<&str>) {
+    fn read_folder(&mut self, folder: &Path, origin: ExtensionOrigin, plugin: Option<&str>) {
         for file in bounded_read::markdown_below(folder, &mut self.warnings) {
             let prefix = plugin.map(|plugin| {
                 let below = file.strip_prefix(folder).ok().and_then(Path::parent);
@@ -123,32 +123,32 @@ impl AgentReader {
                 }
                 prefix
             });
-            self.file(&file, origin, prefix.as_deref().unwrap_or_default());
+            self.read_file(&file, origin, prefix.as_deref().unwrap_or_default());
         }
     }
 
-    fn file(&mut self, file: &Path, origin: ExtensionOrigin, prefix: &str) {
+    fn read_file(&mut self, file: &Path, origin: ExtensionOrigin, prefix: &str) {
         let text = match bounded_read::read(file, LONGEST) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {
                 self.warnings
-                    .push(ExtensionWarning::of(file, error.to_string()));
+                    .push(ExtensionWarning::new(file, error.to_string()));
                 return;
             }
         };
         let parsed = front_matter::parse(&text.text);
-        if let Some(fault) = &parsed.fault {
-            let what = format!("{}: the agent is left out", fault.what);
+        if let Some(fault) = &parsed.error {
+            let what = format!("{}: the agent is left out", fault.message);
             self.warnings
-                .push(ExtensionWarning::of(file, what).at(fault.line));
+                .push(ExtensionWarning::new(file, what).with_line(fault.line));
             return;
         }
         // A Markdown file without `name` is documentation, not an agent.
         let Some(name) = parsed.head.text("name") else {
             return;
         };
-        parsed.warn_of_doubled(file, &mut self.warnings);
+        parsed.warn_of_duplicate_key(file, &mut self.warnings);
         let prompt = parsed.body.trim().to_owned();
         let read =
             AgentDefinition::read(name, &parsed.head, prompt, origin, Some(file.to_path_buf()));
@@ -157,11 +157,11 @@ impl AgentReader {
                 agent.name = format!("{prefix}{}", agent.name);
                 self.add(agent);
             }
-            Err(what) => self.warnings.push(ExtensionWarning::of(file, what)),
+            Err(what) => self.warnings.push(ExtensionWarning::new(file, what)),
         }
     }
 
-    fn given(&mut self, name: &str, value: &Value) {
+    fn read_given(&mut self, name: &str, value: &Value) {
         let read = match value {
             Value::Object(map) => {
                 let head = FrontMatterFields::from(map.clone());
@@ -187,7 +187,7 @@ impl AgentReader {
             Err(what) => self.warnings.push(ExtensionWarning {
                 file: None,
                 line: None,
-                what,
+                message: what,
             }),
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     bounded_read::{self, LONGEST, real},
     front_matter,
     markdown::{mentions, without_comments},
-    patterns::Patterns,
+    patterns::PathPatterns,
 };
 
 /// The maximum depth of imports.
@@ -40,7 +40,7 @@ pub(super) struct MemoryReader<'a> {
     places: &'a ExtensionPlaces,
     options: &'a MemoryOptions,
     state: &'a mut MemoryState,
-    excluded: Patterns,
+    excluded: PathPatterns,
     /// The project's root with links resolved.
     root: PathBuf,
     files: Vec<MemoryFile>,
@@ -65,7 +65,7 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> (Vec<MemoryFile>, Vec<ExtensionWarning>) {
+    pub(super) fn into_parts(self) -> (Vec<MemoryFile>, Vec<ExtensionWarning>) {
         (self.files, self.warnings)
     }
 
@@ -73,7 +73,7 @@ impl<'a> MemoryReader<'a> {
     pub(super) fn start(&mut self) {
         let sources = self.places.sources;
         if let Some(text) = &self.options.managed_text {
-            self.put(
+            self.add_file(
                 None,
                 MemoryOwner::Managed,
                 MemoryReason::Start,
@@ -82,34 +82,34 @@ impl<'a> MemoryReader<'a> {
             );
         }
         let managed = self.places.managed.join("CLAUDE.md");
-        self.file(&managed, MemoryOwner::Managed, &MemoryReason::Start);
+        self.read_file(&managed, MemoryOwner::Managed, &MemoryReason::Start);
         if sources.user {
             let user = self.places.user.clone();
-            self.file(
+            self.read_file(
                 &user.join("CLAUDE.md"),
                 MemoryOwner::User,
                 &MemoryReason::Start,
             );
-            self.rules(&user.join("rules"), MemoryOwner::User, &MemoryReason::Start);
+            self.read_rules(&user.join("rules"), MemoryOwner::User, &MemoryReason::Start);
         }
         let above: Vec<&Path> = self.places.cwd.ancestors().collect();
         for directory in above.into_iter().rev() {
-            self.directory(directory, &MemoryReason::Start);
+            self.read_directory(directory, &MemoryReason::Start);
         }
-        if self.options.directories_too {
+        if self.options.include_directories {
             for directory in self.places.directories.clone() {
-                self.directory(&directory, &MemoryReason::Start);
+                self.read_directory(&directory, &MemoryReason::Start);
             }
         }
-        if let Some(kept) = self.options.kept.clone() {
-            self.kept(&kept);
+        if let Some(kept) = self.options.auto_memory.clone() {
+            self.read_auto_memory(&kept);
         }
     }
 
     /// Reads the files of one directory.
-    pub(super) fn directory(&mut self, directory: &Path, reason: &MemoryReason) {
+    pub(super) fn read_directory(&mut self, directory: &Path, reason: &MemoryReason) {
         let sources = self.places.sources;
-        if sources.project && self.is_ours(directory) {
+        if sources.project && self.is_trusted_directory(directory) {
             let claude = directory.join("CLAUDE.md");
             let hidden = directory.join(".claude/CLAUDE.md");
             let reads_agents = match self.options.agents_md {
@@ -118,21 +118,21 @@ impl<'a> MemoryReader<'a> {
                 AgentsMd::Never => false,
             };
             if reads_agents {
-                self.file(&directory.join("AGENTS.md"), MemoryOwner::Project, reason);
+                self.read_file(&directory.join("AGENTS.md"), MemoryOwner::Project, reason);
             }
-            self.file(&claude, MemoryOwner::Project, reason);
+            self.read_file(&claude, MemoryOwner::Project, reason);
             // The user's own folder is never part of the project, even if the project contains it.
             if real(&directory.join(".claude")) != real(&self.places.user) {
-                self.file(&hidden, MemoryOwner::Project, reason);
-                self.rules(
+                self.read_file(&hidden, MemoryOwner::Project, reason);
+                self.read_rules(
                     &directory.join(".claude/rules"),
                     MemoryOwner::Project,
                     reason,
                 );
             }
         }
-        if sources.local && self.is_ours(directory) {
-            self.file(
+        if sources.local && self.is_trusted_directory(directory) {
+            self.read_file(
                 &directory.join("CLAUDE.local.md"),
                 MemoryOwner::Local,
                 reason,
@@ -142,7 +142,7 @@ impl<'a> MemoryReader<'a> {
 
     /// Returns whether files of a directory may be used. Above the project any user may own a
     /// directory, such as `/tmp`: only directories of the user or the administrator are used there.
-    fn is_ours(&self, directory: &Path) -> bool {
+    fn is_trusted_directory(&self, directory: &Path) -> bool {
         if real(directory).is_some_and(|real| real.starts_with(&self.root)) {
             return true;
         }
@@ -154,18 +154,18 @@ impl<'a> MemoryReader<'a> {
     }
 
     /// Reads rules: those without patterns immediately, the others when a matching file is read.
-    fn rules(&mut self, folder: &Path, owner: MemoryOwner, reason: &MemoryReason) {
+    fn read_rules(&mut self, folder: &Path, owner: MemoryOwner, reason: &MemoryReason) {
         for path in bounded_read::markdown_below(folder, &mut self.warnings) {
-            let Some(text) = self.permitted(&path, owner, folder) else {
+            let Some(text) = self.read_permitted(&path, owner, folder) else {
                 continue;
             };
             let parsed = front_matter::parse(&text);
-            if let Some(fault) = &parsed.fault {
-                let what = format!("{}: the rule is used for all files", fault.what);
+            if let Some(fault) = &parsed.error {
+                let what = format!("{}: the rule is used for all files", fault.message);
                 self.warnings
-                    .push(ExtensionWarning::of(&path, what).at(fault.line));
+                    .push(ExtensionWarning::new(&path, what).with_line(fault.line));
             }
-            parsed.warn_of_doubled(&path, &mut self.warnings);
+            parsed.warn_of_duplicate_key(&path, &mut self.warnings);
             let written = parsed.head.patterns("paths").unwrap_or_default();
             if written.is_empty() {
                 self.with_imports(&path, owner, reason.clone(), parsed.body, &[folder]);
@@ -176,7 +176,7 @@ impl<'a> MemoryReader<'a> {
                 _ => &self.places.cwd,
             };
             self.state.waiting.push(ConditionalRule {
-                patterns: Patterns::new(&written, base),
+                patterns: PathPatterns::new(&written, base),
                 path,
                 owner,
                 written,
@@ -189,7 +189,7 @@ impl<'a> MemoryReader<'a> {
     pub(super) fn load_matching_rules(&mut self, file: &Path) {
         let (awake, waiting) = std::mem::take(&mut self.state.waiting)
             .into_iter()
-            .partition(|rule: &ConditionalRule| rule.patterns.fit(file));
+            .partition(|rule: &ConditionalRule| rule.patterns.is_match(file));
         self.state.waiting = waiting;
         for rule in awake {
             let at = self.files.len();
@@ -202,13 +202,13 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    fn kept(&mut self, path: &Path) {
+    fn read_auto_memory(&mut self, path: &Path) {
         let text = match bounded_read::read(path, KEPT_BYTES) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {
                 self.warnings
-                    .push(ExtensionWarning::of(path, error.to_string()));
+                    .push(ExtensionWarning::new(path, error.to_string()));
                 return;
             }
         };
@@ -217,7 +217,7 @@ impl<'a> MemoryReader<'a> {
             head.push("[the rest of this file is left out]");
         }
         let path = Some(path.to_path_buf());
-        self.put(
+        self.add_file(
             path,
             MemoryOwner::Auto,
             MemoryReason::Start,
@@ -227,9 +227,9 @@ impl<'a> MemoryReader<'a> {
     }
 
     /// Reads one file and its imports.
-    fn file(&mut self, path: &Path, owner: MemoryOwner, reason: &MemoryReason) {
+    fn read_file(&mut self, path: &Path, owner: MemoryOwner, reason: &MemoryReason) {
         let home = path.parent().unwrap_or(path);
-        if let Some(text) = self.permitted(path, owner, home) {
+        if let Some(text) = self.read_permitted(path, owner, home) {
             self.with_imports(path, owner, reason.clone(), &text, &[home]);
         }
     }
@@ -252,7 +252,7 @@ impl<'a> MemoryReader<'a> {
         let text = without_comments(text);
         let named = Some(path.to_path_buf());
         let is_deepest = chain.len() > DEEPEST_IMPORT;
-        if !self.put(named, owner, reason, text.clone(), Vec::new()) || is_deepest {
+        if !self.add_file(named, owner, reason, text.clone(), Vec::new()) || is_deepest {
             return;
         }
         let further = [chain, &[path]].concat();
@@ -273,7 +273,7 @@ impl<'a> MemoryReader<'a> {
                     "the import @{import} is outside the project and is left out: the user has not \
                      approved it. `haft permissions trust` shows it and asks"
                 );
-                self.warnings.push(ExtensionWarning::of(path, what));
+                self.warnings.push(ExtensionWarning::new(path, what));
                 continue;
             }
             if let Some(text) = self.text(&target, &real) {
@@ -310,7 +310,7 @@ impl<'a> MemoryReader<'a> {
 
     /// Returns the text of a file if it may be read. The file is checked and opened by the same
     /// real path.
-    fn permitted(&mut self, path: &Path, owner: MemoryOwner, home: &Path) -> Option<String> {
+    fn read_permitted(&mut self, path: &Path, owner: MemoryOwner, home: &Path) -> Option<String> {
         let real = real(path)?;
         if !self.may_read(path, &real, owner) || self.is_outside(&real, owner, home) {
             return None;
@@ -320,7 +320,7 @@ impl<'a> MemoryReader<'a> {
 
     fn may_read(&self, path: &Path, real: &Path, owner: MemoryOwner) -> bool {
         let is = |says: &dyn Fn(&Path) -> bool| [path, real].into_iter().any(says);
-        if owner != MemoryOwner::Managed && is(&|path| self.excluded.fit(path)) {
+        if owner != MemoryOwner::Managed && is(&|path| self.excluded.is_match(path)) {
             return false;
         }
         !self
@@ -343,20 +343,20 @@ impl<'a> MemoryReader<'a> {
                     "it is longer than {} KiB: the rest is left out",
                     LONGEST >> 10
                 );
-                self.warnings.push(ExtensionWarning::of(path, what));
+                self.warnings.push(ExtensionWarning::new(path, what));
                 Some(text.text + "\n[the rest of this file is left out]")
             }
             Ok(text) => Some(text?.text),
             Err(error) => {
                 let what = format!("it cannot be read and is left out: {error}");
-                self.warnings.push(ExtensionWarning::of(path, what));
+                self.warnings.push(ExtensionWarning::new(path, what));
                 None
             }
         }
     }
 
     /// Adds a file; returns whether it was added.
-    fn put(
+    fn add_file(
         &mut self,
         path: Option<PathBuf>,
         owner: MemoryOwner,
@@ -378,7 +378,7 @@ impl<'a> MemoryReader<'a> {
                 self.warnings.push(ExtensionWarning {
                     file: path,
                     line: None,
-                    what: format!(
+                    message: format!(
                         "memory files are longer than {} KiB together: this one and what follows are \
                          left out",
                         MOST_TOGETHER >> 10

@@ -23,7 +23,7 @@ use std::{
 use serde_json::Value;
 
 use self::{files::MemoryReader, rules::ConditionalRule};
-use crate::{ExtensionPlaces, ExtensionWarning, patterns::Patterns};
+use crate::{ExtensionPlaces, ExtensionWarning, patterns::PathPatterns};
 
 pub use format::format_for_model;
 
@@ -105,13 +105,13 @@ pub struct MemoryOptions {
     /// Text in the administrator's settings.
     pub managed_text: Option<String>,
     /// The file of auto memory.
-    pub kept: Option<PathBuf>,
+    pub auto_memory: Option<PathBuf>,
     /// Whether imports from outside the project are approved.
     pub outside_imports: bool,
     /// Real paths of approved imports.
     pub approved_imports: BTreeSet<PathBuf>,
     /// Whether additional directories have memory files, too.
-    pub directories_too: bool,
+    pub include_directories: bool,
     /// Returns which files may not be read.
     pub denied: Option<Arc<IsDenied>>,
 }
@@ -130,7 +130,7 @@ impl fmt::Debug for MemoryOptions {
 
 impl MemoryOptions {
     /// Reads the options from merged settings and environment variables.
-    pub fn of(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn from_settings(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
         let excludes = settings["claudeMdExcludes"].as_array();
         let excludes = excludes.into_iter().flatten().filter_map(Value::as_str);
         let is_on = |name: &str| variable(name).is_some_and(|value| value == "1");
@@ -141,7 +141,7 @@ impl MemoryOptions {
                 Some("never") => AgentsMd::Never,
                 _ => AgentsMd::Always,
             },
-            directories_too: is_on("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"),
+            include_directories: is_on("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"),
             ..Self::default()
         }
     }
@@ -196,7 +196,7 @@ impl Memory {
         *state = MemoryState::default();
         let mut reader = MemoryReader::new(&self.places, &self.options, &mut state);
         reader.start();
-        reader.finish()
+        reader.into_parts()
     }
 
     /// Returns the files outside the project that its initial memory files import without approval:
@@ -224,7 +224,7 @@ impl Memory {
     pub fn on_file_touched(&self, file: &Path) -> (Vec<MemoryFile>, Vec<ExtensionWarning>) {
         let mut state = self.state();
         let mut roots = vec![&self.places.cwd];
-        if self.options.directories_too {
+        if self.options.include_directories {
             roots.extend(&self.places.directories);
         }
         let below = roots
@@ -242,10 +242,10 @@ impl Memory {
         }
         let mut reader = MemoryReader::new(&self.places, &self.options, &mut state);
         for directory in directories {
-            reader.directory(&directory, &MemoryReason::Nested(file.to_path_buf()));
+            reader.read_directory(&directory, &MemoryReason::Nested(file.to_path_buf()));
         }
         reader.load_matching_rules(file);
-        reader.finish()
+        reader.into_parts()
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
@@ -254,8 +254,8 @@ impl Memory {
 }
 
 /// Returns the patterns of omitted absolute paths.
-fn excluded(options: &MemoryOptions) -> Patterns {
-    Patterns::new(&options.excludes, Path::new("/"))
+fn excluded(options: &MemoryOptions) -> PathPatterns {
+    PathPatterns::new(&options.excludes, Path::new("/"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::MemoryOwner;
-use crate::patterns::Patterns;
+use crate::patterns::PathPatterns;
 
 /// A rule that waits for a matching file.
 #[derive(Debug, Clone)]
@@ -11,6 +11,6 @@ pub(super) struct ConditionalRule {
     pub(super) path: PathBuf,
     pub(super) owner: MemoryOwner,
     pub(super) written: Vec<String>,
-    pub(super) patterns: Patterns,
+    pub(super) patterns: PathPatterns,
     pub(super) text: String,
 }

@@ -119,8 +119,8 @@ fn everything_in_its_order_and_by_its_source() {
     write(&kept, &"kept\n".repeat(300));
     let mut options = MemoryOptions {
         managed_text: Some("settings".to_owned()),
-        kept: Some(kept),
-        directories_too: true,
+        auto_memory: Some(kept),
+        include_directories: true,
         ..MemoryOptions::default()
     };
     let told = |places: &ExtensionPlaces, options: &MemoryOptions| -> Vec<String> {
@@ -146,8 +146,8 @@ fn everything_in_its_order_and_by_its_source() {
             "kept"
         ]
     );
-    options.directories_too = false;
-    options.kept = None;
+    options.include_directories = false;
+    options.auto_memory = None;
     options.agents_md = AgentsMd::Fallback;
     places.sources.user = false;
     places.sources.local = false;
@@ -162,7 +162,7 @@ fn everything_in_its_order_and_by_its_source() {
         "claudeMdExcludes": ["**/CLAUDE.md", format!("{}/**", root.display())],
         "compat": {"agentsMd": "never"},
     });
-    let options = MemoryOptions::of(&settings, |_| None);
+    let options = MemoryOptions::from_settings(&settings, |_| None);
     places.sources.project = true;
     assert_eq!(told(&places, &options), ["managed"]);
 }
@@ -173,7 +173,7 @@ fn the_head_of_what_was_kept() {
     let places = places(folder.path());
     let kept = folder.path().join("MEMORY.md");
     let options = MemoryOptions {
-        kept: Some(kept.clone()),
+        auto_memory: Some(kept.clone()),
         ..MemoryOptions::default()
     };
     for text in ["line\n".repeat(201), "x".repeat(26 * 1024)] {
@@ -319,7 +319,7 @@ fn comments_copies_pipes_and_giants() {
     );
     let told: Vec<String> = warnings
         .iter()
-        .map(|warning| warning.what.clone())
+        .map(|warning| warning.message.clone())
         .collect();
     assert_eq!(
         told,
@@ -339,7 +339,7 @@ fn comments_copies_pipes_and_giants() {
     assert!(
         warnings
             .iter()
-            .any(|warning| warning.what.contains("1024 KiB together"))
+            .any(|warning| warning.message.contains("1024 KiB together"))
     );
 }
 

@@ -2,7 +2,7 @@
 
 /// Splits a line into arguments, with quotes and backslashes as in a shell. An unclosed quote is a
 /// normal character.
-pub fn words(line: &str) -> Vec<String> {
+pub fn split_arguments(line: &str) -> Vec<String> {
     quoted(line).unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect())
 }
 
@@ -64,20 +64,20 @@ mod tests {
             ("it's here", vec!["it's", "here"]),
             ("\"\\$x \\n\"", vec!["$x \\n"]),
         ] {
-            assert_eq!(words(line), expected, "{line}");
+            assert_eq!(split_arguments(line), expected, "{line}");
         }
     }
 
     proptest! {
         #[test]
         fn plain_words_come_back(list in proptest::collection::vec("[a-z]{1,5}", 0..6)) {
-            prop_assert_eq!(words(&list.join(" ")), list);
+            prop_assert_eq!(split_arguments(&list.join(" ")), list);
         }
 
         #[test]
         fn quoted_words_come_back(list in proptest::collection::vec("[^']{0,6}", 0..6)) {
             let line: Vec<String> = list.iter().map(|word| format!("'{word}'")).collect();
-            prop_assert_eq!(words(&line.join(" ")), list);
+            prop_assert_eq!(split_arguments(&line.join(" ")), list);
         }
     }
 }

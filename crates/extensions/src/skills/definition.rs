@@ -97,19 +97,19 @@ impl Skill {
                 "it is longer than {} KiB: the rest is left out",
                 LONGEST >> 10
             );
-            warnings.push(ExtensionWarning::of(&found.file, what));
+            warnings.push(ExtensionWarning::new(&found.file, what));
         }
         let parsed = front_matter::parse(&text.text);
-        if let Some(fault) = &parsed.fault {
-            let what = format!("{}: only the text below it is used", fault.what);
-            warnings.push(ExtensionWarning::of(&found.file, what).at(fault.line));
+        if let Some(fault) = &parsed.error {
+            let what = format!("{}: only the text below it is used", fault.message);
+            warnings.push(ExtensionWarning::new(&found.file, what).with_line(fault.line));
         }
-        parsed.warn_of_doubled(&found.file, warnings);
+        parsed.warn_of_duplicate_key(&found.file, warnings);
         let body = parsed.body.trim().to_owned();
-        Ok(Some((Self::of(found, &parsed.head, &body), body)))
+        Ok(Some((Self::from_fields(found, &parsed.head, &body), body)))
     }
 
-    fn of(found: FoundSkill, head: &FrontMatterFields, body: &str) -> Self {
+    fn from_fields(found: FoundSkill, head: &FrontMatterFields, body: &str) -> Self {
         let is_skill = found.folder.is_some();
         let title = head.text("name").filter(|_| is_skill);
         let name = match (&found.plugin, &title) {

@@ -7,10 +7,10 @@ const LONGEST_TOGETHER: usize = 100_000;
 
 /// The skill texts that are in the model's context, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct SkillReadLedger(Vec<Entry>);
+pub(super) struct SkillReadLedger(Vec<ReadSkill>);
 
 #[derive(Debug)]
-struct Entry {
+struct ReadSkill {
     name: String,
     text: String,
     /// Only a part of the text is still in the context.
@@ -20,11 +20,11 @@ struct Entry {
 impl SkillReadLedger {
     /// Records that the model is about to read a skill. Returns `false` if the same text is in its
     /// context.
-    pub(super) fn note(&mut self, name: &str, text: &str) -> bool {
+    pub(super) fn record(&mut self, name: &str, text: &str) -> bool {
         let known = self.0.iter().position(|entry| entry.name == name);
         let known = known.map(|at| self.0.remove(at));
         let is_new = !known.is_some_and(|entry| entry.text == text && !entry.is_cut);
-        self.0.push(Entry {
+        self.0.push(ReadSkill {
             name: name.to_owned(),
             text: text.to_owned(),
             is_cut: false,
@@ -70,24 +70,24 @@ mod tests {
     #[test]
     fn the_same_words_are_remembered_until_they_are_cut() {
         let mut ledger = SkillReadLedger::default();
-        assert!(ledger.note("a", "text"));
-        assert!(!ledger.note("a", "text"));
-        assert!(ledger.note("a", "other"));
+        assert!(ledger.record("a", "text"));
+        assert!(!ledger.record("a", "text"));
+        assert!(ledger.record("a", "other"));
         let long = "ä".repeat(LONGEST + 1);
-        assert!(ledger.note("b", &long));
+        assert!(ledger.record("b", &long));
         let carried = ledger.carry_over();
         let names: Vec<&str> = carried.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["b", "a"]);
         assert!(carried[0].1.ends_with("call the skill again for it]"));
-        assert!(!ledger.note("a", "other"));
-        assert!(ledger.note("b", &long));
+        assert!(!ledger.record("a", "other"));
+        assert!(ledger.record("b", &long));
     }
 
     #[test]
     fn together_they_stay_within_bounds_and_the_oldest_go_first() {
         let mut ledger = SkillReadLedger::default();
         for at in 0..8 {
-            ledger.note(&at.to_string(), &"x".repeat(LONGEST));
+            ledger.record(&at.to_string(), &"x".repeat(LONGEST));
         }
         let carried = ledger.carry_over();
         let names: Vec<&str> = carried.iter().map(|(name, _)| name.as_str()).collect();

@@ -23,10 +23,10 @@ use self::{
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, ExtensionWarning,
     bounded_read::{self, real},
-    patterns::Patterns,
+    patterns::PathPatterns,
 };
 
-pub use arguments::words;
+pub use arguments::split_arguments;
 pub use definition::Skill;
 pub use render::{SkillCall, SkillPart, render};
 pub use settings::{SkillOverride, SkillSettings};
@@ -62,7 +62,7 @@ struct SkillsState {
     /// The file stamps at the time of the last check.
     stamps: BTreeMap<PathBuf, SkillStamp>,
     /// Files whose change a hook objected to: their skills cannot be called.
-    held: HashSet<PathBuf>,
+    vetoed: HashSet<PathBuf>,
 }
 
 /// Inode, size, and times of the last content and status change of a file.
@@ -78,7 +78,7 @@ impl Skills {
     /// Finds all skills and commands.
     pub fn load(places: ExtensionPlaces, settings: SkillSettings) -> (Self, Vec<ExtensionWarning>) {
         let mut warnings = Vec::new();
-        let state = find(&places, &settings, &mut warnings);
+        let state = find_all(&places, &settings, &mut warnings);
         let skills = Self {
             places,
             settings,
@@ -97,11 +97,11 @@ impl Skills {
     /// Returns a skill by its name; a command in a subfolder also by the last part of its name. If
     /// it is unknown, all folders are searched again, because it may have just been created.
     pub fn get(&self, name: &str) -> Option<Arc<Skill>> {
-        let known = self.known(name);
+        let known = self.find_loaded(name);
         if known.is_some() {
             return known;
         }
-        let mut fresh = find(&self.places_now(), &self.settings, &mut Vec::new());
+        let mut fresh = find_all(&self.places_now(), &self.settings, &mut Vec::new());
         {
             let mut state = self.state();
             let added = fresh.found.drain(..).filter(|skill| {
@@ -111,13 +111,13 @@ impl Skills {
             let added: Vec<_> = added.collect();
             state.found.extend(added);
         }
-        self.known(name)
+        self.find_loaded(name)
     }
 
     /// Searches all skills again: finds new, changed and removed ones.
     pub fn reload(&self) -> Vec<ExtensionWarning> {
         let mut warnings = Vec::new();
-        let mut fresh = find(&self.places_now(), &self.settings, &mut warnings);
+        let mut fresh = find_all(&self.places_now(), &self.settings, &mut warnings);
         let mut state = self.state();
         for directory in std::mem::take(&mut state.entered) {
             self.enter(&directory, &mut fresh, &mut warnings);
@@ -127,7 +127,7 @@ impl Skills {
         fresh.read = std::mem::take(&mut state.read);
         fresh.plugins = state.plugins.take();
         fresh.stamps = std::mem::take(&mut state.stamps);
-        fresh.held = std::mem::take(&mut state.held);
+        fresh.vetoed = std::mem::take(&mut state.vetoed);
         *state = fresh;
         warnings
     }
@@ -153,14 +153,14 @@ impl Skills {
     pub fn set_vetoed(&self, file: &Path, objects: bool) {
         let mut state = self.state();
         match objects {
-            true => state.held.insert(file.to_path_buf()),
-            false => state.held.remove(file),
+            true => state.vetoed.insert(file.to_path_buf()),
+            false => state.vetoed.remove(file),
         };
     }
 
     /// Returns whether a hook objects to the present content of the skill's file.
-    pub fn is_held(&self, skill: &Skill) -> bool {
-        self.state().held.contains(&skill.file)
+    pub fn is_vetoed(&self, skill: &Skill) -> bool {
+        self.state().vetoed.contains(&skill.file)
     }
 
     /// Like [`Self::reload`], but with other plugins.
@@ -177,7 +177,7 @@ impl Skills {
         }
     }
 
-    fn known(&self, name: &str) -> Option<Arc<Skill>> {
+    fn find_loaded(&self, name: &str) -> Option<Arc<Skill>> {
         let state = self.state();
         let mut found = state.found.iter();
         found
@@ -226,7 +226,7 @@ impl Skills {
             return None;
         }
         let budget = self.settings.budget(window);
-        let longest = self.settings.longest_description;
+        let longest = self.settings.max_description_length;
         Some(listing::lines(skills, longest, budget))
     }
 
@@ -252,8 +252,8 @@ impl Skills {
             if skill.paths.is_empty() || state.active.contains(&skill.name) {
                 continue;
             }
-            let patterns = Patterns::new(&skill.paths, &base(&skill, &self.places));
-            if patterns.fit(file) {
+            let patterns = PathPatterns::new(&skill.paths, &base(&skill, &self.places));
+            if patterns.is_match(file) {
                 state.active.insert(skill.name.clone());
                 new.push(skill);
             }
@@ -316,12 +316,12 @@ impl Skills {
 
     /// Records that the model is about to read a skill. Returns `false` if the same text is in its
     /// context.
-    pub fn note_read(&self, name: &str, text: &str) -> bool {
-        self.state().read.note(name, text)
+    pub fn record_read(&self, name: &str, text: &str) -> bool {
+        self.state().read.record(name, text)
     }
 
     /// Forgets what the model has read, because the conversation was cleared.
-    pub fn forget_read(&self) {
+    pub fn clear_read(&self) {
         self.state().read = SkillReadLedger::default();
     }
 
@@ -364,7 +364,7 @@ fn base(skill: &Skill, places: &ExtensionPlaces) -> PathBuf {
     }
 }
 
-fn find(
+fn find_all(
     places: &ExtensionPlaces,
     settings: &SkillSettings,
     warnings: &mut Vec<ExtensionWarning>,
@@ -420,7 +420,7 @@ impl SkillFinder<'_> {
         let entries = bounded_read::entries(folder, MOST);
         if entries.len() > MOST {
             let what = format!("it holds more than {MOST} skills: the rest is left out");
-            self.warnings.push(ExtensionWarning::of(folder, what));
+            self.warnings.push(ExtensionWarning::new(folder, what));
         }
         for folder in entries.into_iter().take(MOST) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -478,7 +478,7 @@ impl SkillFinder<'_> {
             Ok(None) => return,
             Err(error) => {
                 let what = format!("it cannot be read: {error}");
-                self.warnings.push(ExtensionWarning::of(file, what));
+                self.warnings.push(ExtensionWarning::new(file, what));
                 return;
             }
         };

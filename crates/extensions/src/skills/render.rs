@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::{Skill, arguments::words};
+use super::{Skill, arguments::split_arguments};
 
 /// The parameters of a skill call.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub enum SkillPart {
 /// Renders the text of a skill call, in order.
 pub fn render(skill: &Skill, body: &str, given: SkillCall<'_>) -> Vec<SkillPart> {
     let filling = PlaceholderFiller {
-        words: words(given.arguments),
+        words: split_arguments(given.arguments),
         names: &skill.arguments,
         variables: variables(skill, given),
         given,
@@ -48,12 +48,12 @@ pub fn render(skill: &Skill, body: &str, given: SkillCall<'_>) -> Vec<SkillPart>
     let mut parts = Vec::new();
     for piece in pieces(body) {
         parts.push(match piece {
-            Piece::Text(text) => SkillPart::Text(filling.fill(text, &mut used)),
-            Piece::Inline(line) => SkillPart::Command {
+            BodyPiece::Text(text) => SkillPart::Text(filling.fill(text, &mut used)),
+            BodyPiece::Inline(line) => SkillPart::Command {
                 line: filling.fill(line, &mut used),
                 is_block: false,
             },
-            Piece::Block(line) => SkillPart::Command {
+            BodyPiece::Block(line) => SkillPart::Command {
                 line: filling.fill(line, &mut used),
                 is_block: true,
             },
@@ -81,11 +81,11 @@ pub fn render(skill: &Skill, body: &str, given: SkillCall<'_>) -> Vec<SkillPart>
 pub(super) fn runs_commands(body: &str) -> bool {
     pieces(body)
         .iter()
-        .any(|piece| !matches!(piece, Piece::Text(_)))
+        .any(|piece| !matches!(piece, BodyPiece::Text(_)))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece<'a> {
+enum BodyPiece<'a> {
     Text(&'a str),
     Inline(&'a str),
     Block(&'a str),
@@ -93,7 +93,7 @@ enum Piece<'a> {
 
 /// Splits text into plain text and commands: `` !`…` `` at the start of a line or after whitespace,
 /// and blocks that start with `` ```! ``.
-fn pieces(body: &str) -> Vec<Piece<'_>> {
+fn pieces(body: &str) -> Vec<BodyPiece<'_>> {
     let mut pieces = Vec::new();
     let mut text_from = 0;
     let mut at = 0;
@@ -102,8 +102,8 @@ fn pieces(body: &str) -> Vec<Piece<'_>> {
         let line = &body[at..end];
         if line.trim_start().starts_with("```!") {
             if let Some((commands, after)) = block(body, end) {
-                pieces.push(Piece::Text(&body[text_from..at]));
-                pieces.push(Piece::Block(commands));
+                pieces.push(BodyPiece::Text(&body[text_from..at]));
+                pieces.push(BodyPiece::Block(commands));
                 text_from = after;
                 at = after;
                 continue;
@@ -111,16 +111,16 @@ fn pieces(body: &str) -> Vec<Piece<'_>> {
         } else {
             let mut from = 0;
             while let Some((begin, finish)) = inline(line, from) {
-                pieces.push(Piece::Text(&body[text_from..at + begin]));
-                pieces.push(Piece::Inline(&line[begin + 2..finish - 1]));
+                pieces.push(BodyPiece::Text(&body[text_from..at + begin]));
+                pieces.push(BodyPiece::Inline(&line[begin + 2..finish - 1]));
                 text_from = at + finish;
                 from = finish;
             }
         }
         at = end;
     }
-    pieces.push(Piece::Text(&body[text_from..]));
-    pieces.retain(|piece| *piece != Piece::Text(""));
+    pieces.push(BodyPiece::Text(&body[text_from..]));
+    pieces.retain(|piece| *piece != BodyPiece::Text(""));
     pieces
 }
 
@@ -209,8 +209,8 @@ impl PlaceholderFiller<'_> {
                 continue;
             }
             match value {
-                Value::Variable(value) => filled += value,
-                Value::Arguments(value) => {
+                PlaceholderValue::Variable(value) => filled += value,
+                PlaceholderValue::Arguments(value) => {
                     *used = true;
                     filled += value.unwrap_or(literal);
                 }
@@ -220,18 +220,18 @@ impl PlaceholderFiller<'_> {
     }
 
     /// Returns the length and the value of the placeholder at the start of a text.
-    fn placeholder<'s>(&'s self, text: &str) -> Option<(usize, Value<'s>)> {
+    fn placeholder<'s>(&'s self, text: &str) -> Option<(usize, PlaceholderValue<'s>)> {
         let name = text.strip_prefix('$')?;
         if name.starts_with('{') {
             let (variable, value) = self
                 .variables
                 .iter()
                 .find(|(variable, _)| text.starts_with(variable))?;
-            return Some((variable.len(), Value::Variable(value)));
+            return Some((variable.len(), PlaceholderValue::Variable(value)));
         }
         let word = |index: &str| {
             let word = index.parse().ok().and_then(|at: usize| self.words.get(at));
-            Value::Arguments(word.map(String::as_str))
+            PlaceholderValue::Arguments(word.map(String::as_str))
         };
         let digits =
             |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -245,7 +245,7 @@ impl PlaceholderFiller<'_> {
             return is_end(rest).then(|| {
                 (
                     "$ARGUMENTS".len(),
-                    Value::Arguments(Some(self.given.arguments)),
+                    PlaceholderValue::Arguments(Some(self.given.arguments)),
                 )
             });
         }
@@ -260,11 +260,11 @@ impl PlaceholderFiller<'_> {
         });
         let (at, known) = fitting.max_by_key(|(_, known)| known.len())?;
         let value = self.words.get(at).map_or("", String::as_str);
-        Some((1 + known.len(), Value::Arguments(Some(value))))
+        Some((1 + known.len(), PlaceholderValue::Arguments(Some(value))))
     }
 }
 
-enum Value<'a> {
+enum PlaceholderValue<'a> {
     /// A value of the session.
     Variable(&'a str),
     /// A value of the call; `None` if the argument is missing, then the placeholder stays.

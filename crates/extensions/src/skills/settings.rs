@@ -35,7 +35,7 @@ pub struct SkillSettings {
     /// The size of the list in characters; replaces the fraction.
     pub budget: Option<usize>,
     /// The maximum length of a description in the list, in characters.
-    pub longest_description: usize,
+    pub max_description_length: usize,
     /// Whether skills may not run commands.
     pub without_commands: bool,
 }
@@ -46,7 +46,7 @@ impl Default for SkillSettings {
             overrides: BTreeMap::new(),
             budget_fraction: 0.01,
             budget: None,
-            longest_description: LONGEST_DESCRIPTION,
+            max_description_length: LONGEST_DESCRIPTION,
             without_commands: false,
         }
     }
@@ -54,7 +54,7 @@ impl Default for SkillSettings {
 
 impl SkillSettings {
     /// Reads merged settings and environment variables; invalid values are replaced by defaults.
-    pub fn of(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn from_settings(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
         let default = Self::default();
         let overrides = settings["skillOverrides"].as_object();
         let overrides = overrides.into_iter().flatten().filter_map(|(name, value)| {
@@ -76,9 +76,9 @@ impl SkillSettings {
                 .unwrap_or(default.budget_fraction),
             budget: variable("SLASH_COMMAND_TOOL_CHAR_BUDGET")
                 .and_then(|value| value.trim().parse().ok()),
-            longest_description: longest
+            max_description_length: longest
                 .and_then(|longest| usize::try_from(longest).ok())
-                .unwrap_or(default.longest_description),
+                .unwrap_or(default.max_description_length),
             without_commands: settings["disableSkillShellExecution"] == true,
         }
     }

@@ -249,7 +249,7 @@ fn settings_hide_and_shorten() {
         "skillListingMaxDescChars": 30,
         "disableSkillShellExecution": true,
     });
-    let settings = SkillSettings::of(&settings, |_| None);
+    let settings = SkillSettings::from_settings(&settings, |_| None);
     assert!(settings.without_commands);
     let (skills, _) = Skills::load(places.clone(), settings);
     assert_eq!(
@@ -260,7 +260,7 @@ fn settings_hide_and_shorten() {
     assert!(skills.get("a").is_none());
 
     let variable = |_: &str| Some("200".to_owned());
-    let (skills, _) = Skills::load(places, SkillSettings::of(&json!({}), variable));
+    let (skills, _) = Skills::load(places, SkillSettings::from_settings(&json!({}), variable));
     let listing = skills.listing(0).unwrap();
     assert!(listing.chars().count() <= 200);
     insta::assert_snapshot!(listing);

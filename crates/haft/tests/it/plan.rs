@@ -8,7 +8,7 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, Approver, BoundCall, BoxFuture, CallContext, Content, DynTool,
-    Effects, Haft, PermissionMode, Profile, RuleMatch, ToolError, ToolOutput, ToolPermission,
+    Effects, Haft, PermissionMode, ToolProfile, RuleMatch, ToolError, ToolOutput, ToolPermission,
     ToolSpec, ToolUse, tools::MemoryFolder,
 };
 use haft_testkit::TempProject;
@@ -24,7 +24,7 @@ impl Foreign {
             name: "mcp__toy__write".to_owned(),
             description: "Writes.".to_owned(),
             input_schema: json!({"type": "object", "additionalProperties": true}),
-            profile: Profile::default(),
+            profile: ToolProfile::default(),
         };
         Arc::new(Self(spec, file))
     }
@@ -81,10 +81,10 @@ impl haft::Tool for Bash {
     type Input = Line;
     const NAME: &'static str = "Bash";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: RuleMatch::Command("command"),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

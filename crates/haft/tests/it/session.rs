@@ -7,7 +7,7 @@ use haft::{
         permissions::SandboxSettings,
     },
 };
-use haft_testkit::{Bash, TempProject, toy_tools};
+use haft_testkit::{FakeBash, TempProject, toy_tools};
 use serde_json::json;
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn rather_no_session_than_one_that_cannot_confine_where_that_must_be() {
 #[tokio::test]
 async fn a_command_is_told_how_it_is_confined() {
     let project = TempProject::new([("work/a", "")]);
-    let bash = Bash::with(Effects::EXCLUSIVE);
+    let bash = FakeBash::with(Effects::EXCLUSIVE);
     let sandbox = SandboxSettings {
         enabled: Some(true),
         available: true,

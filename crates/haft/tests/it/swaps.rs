@@ -19,9 +19,9 @@ use haft::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, CallResult, Haft,
     PermissionMode,
     engine::{
-        layers::{Layer, LayerResult, Next},
-        permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
-        pipeline::Admitted,
+        layers::{Layer, LayerResult, LayerChain},
+        permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
+        pipeline::AdmittedCall,
     },
 };
 use haft_testkit::TempProject;
@@ -47,9 +47,9 @@ impl Between {
 impl Layer for Between {
     fn call<'a>(
         &'a self,
-        _: &'a Admitted,
+        _: &'a AdmittedCall,
         cx: &'a CallContext,
-        next: Next<'a>,
+        next: LayerChain<'a>,
     ) -> BoxFuture<'a, LayerResult> {
         if let Some(mut action) = self.0.lock().unwrap().take() {
             action();
@@ -87,9 +87,9 @@ impl Desk {
             slash: work.clone(),
             cwd: work.clone(),
         };
-        let mut rules = Rules::default();
+        let mut rules = RuleSet::default();
         for rule in ["Read(./denied/**)", "Edit(./denied/**)"] {
-            let source = RuleSource::of(SettingsScope::Project);
+            let source = RuleSource::from_scope(SettingsScope::Project);
             rules.add(List::Deny, rule, source, &bases).unwrap();
         }
         let between = Arc::new(Between::default());

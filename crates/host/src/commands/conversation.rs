@@ -38,7 +38,7 @@ pub(super) static RENAME: BuiltInCommand = BuiltInCommand {
 };
 
 async fn clear(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
-    let successor = context.commands.successor.as_ref();
+    let successor = context.commands.start_conversation.as_ref();
     let next = successor.map(|successor| successor());
     let next = next.unwrap_or_else(|| Ok(OpenTranscript::in_memory(SessionId::new())));
     let next = next.map_err(|error| format!("The conversation cannot be cleared: {error:#}"))?;
@@ -81,7 +81,7 @@ async fn resume(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
         let input = context.input.clone();
         return blocking(move || list(&input)).await;
     }
-    let opens = context.commands.opens.as_ref();
+    let opens = context.commands.resume_conversation.as_ref();
     let next = opens.map(|opens| opens(name));
     let next = next.ok_or("this session cannot resume another conversation")?;
     let next = next.map_err(|error| format!("{error:#}"))?;

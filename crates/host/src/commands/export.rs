@@ -29,7 +29,7 @@ fn export(input: &SessionInput, file: &str) -> CommandAnswer {
         return text.map_err(|error| error.to_string());
     }
     let path = config.cwd.join(file);
-    let format = ExportFormat::of_file(&path);
+    let format = ExportFormat::from_file_name(&path);
     // An existing file is not overwritten, in case of a typing error.
     let written = write(&transcript, format, &prices, &path, ExistingFile::Keep);
     written.map_err(|error| error.to_string())?;

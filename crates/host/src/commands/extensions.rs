@@ -65,7 +65,7 @@ fn skills(input: &SessionInput, name: &str) -> CommandAnswer {
 }
 
 fn hooks(input: &SessionInput) -> String {
-    let settings = &input.0.permitted.settings;
+    let settings = &input.0.settings.settings;
     let mut rows = Vec::new();
     for layer in &settings.layers {
         let Some(events) = layer.document.value["hooks"].as_object() else {

@@ -31,7 +31,7 @@ use uuid::Uuid;
 pub use workspace::DirectoryFacts;
 
 use crate::{
-    Delivery, SessionInput, event::EventEmitter, slash::SlashCommands, stop_signal::StopSignal,
+    PromptDelivery, SessionInput, event::EventEmitter, slash::SlashCommands, stop_signal::StopSignal,
 };
 
 /// The prefix that selects the user's command if a built-in one has the same name.
@@ -282,11 +282,11 @@ impl SessionInput {
             if let Some(run) = command.anytime(called.arguments) {
                 return CommandOutcome::Answered(run(self, called.arguments).await);
             }
-            return CommandOutcome::Queued(self.submit(line, Delivery::AfterRun));
+            return CommandOutcome::Queued(self.submit(line, PromptDelivery::AfterRun));
         }
         let theirs = name.strip_prefix(THEIRS).unwrap_or(name);
         if is_theirs(theirs) || name.starts_with("mcp__") {
-            return CommandOutcome::Queued(self.submit(line, Delivery::AfterRun));
+            return CommandOutcome::Queued(self.submit(line, PromptDelivery::AfterRun));
         }
         CommandOutcome::Unknown
     }

@@ -78,8 +78,8 @@ impl SessionInput {
 
     fn files(&self) -> SettingsFiles {
         SettingsFiles {
-            places: self.0.permitted.settings.places.clone(),
-            flags: self.0.permitted.flags.clone(),
+            places: self.0.settings.settings.places.clone(),
+            flags: self.0.settings.flags.clone(),
             tools: known_tools(),
             check: haft_engine::check_settings,
         }

@@ -26,7 +26,7 @@ fn status(input: &SessionInput) -> CommandAnswer {
     };
     let servers = input.servers().servers;
     let connected = servers.iter().filter(|one| one.status == "connected");
-    let settings = &input.0.permitted.settings;
+    let settings = &input.0.settings.settings;
     let sandbox = match settings.merged()["sandbox"]["enabled"].as_bool() {
         Some(true) => "on: commands reach only what rules allow",
         Some(false) => "off",

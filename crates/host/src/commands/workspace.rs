@@ -71,7 +71,7 @@ pub struct DirectoryFacts {
 
 impl DirectoryFacts {
     /// Describes the consequences of adding it, line by line.
-    pub fn words(&self) -> Vec<String> {
+    pub fn consequences(&self) -> Vec<String> {
         let may = "calls may read its files, and edit them if the mode permits";
         let mut words = vec![may.to_owned()];
         if !self.uncounted.is_empty() {

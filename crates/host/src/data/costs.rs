@@ -30,7 +30,7 @@ pub struct CostLine {
 }
 
 impl CostReport {
-    pub(crate) fn of(ledger: &UsageLedger) -> Self {
+    pub(crate) fn from_ledger(ledger: &UsageLedger) -> Self {
         let line = |(name, spent): (&str, &UsageCost)| CostLine {
             name: name.to_owned(),
             input: spent.usage.total_input(),
@@ -49,14 +49,14 @@ impl CostReport {
 impl SessionInput {
     /// Returns the usage and cost so far, including those of the current run.
     pub fn costs(&self) -> CostReport {
-        CostReport::of(&self.0.access.ledger().unwrap_or_default())
+        CostReport::from_ledger(&self.0.access.ledger().unwrap_or_default())
     }
 
     /// Returns the permission mode that applies from the next request on.
     pub fn mode(&self) -> PermissionMode {
         let asked = self.0.control.requested_mode();
         let now = || Some(self.0.access.engine()?.1.mode);
-        asked.or_else(now).unwrap_or(self.0.permitted.mode)
+        asked.or_else(now).unwrap_or(self.0.settings.mode)
     }
 
     /// Returns the model that is used from the next request on.

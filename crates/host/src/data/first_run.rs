@@ -164,7 +164,7 @@ pub fn key_report(config: &SessionConfig) -> Result<KeyReport, OpenError> {
         name: (*name).to_owned(),
         is_set: environment.variable(name).is_some(),
     }));
-    let helper = key_helper::KeyCommand::of(&permitted.settings, environment);
+    let helper = key_helper::KeyCommand::from_settings(&permitted.settings, environment);
     let user = permitted.settings.places.user.join("settings.json");
     looked_at.push(KeyPlace {
         name: format!("{} in {}", key_helper::SETTING, user.display()),

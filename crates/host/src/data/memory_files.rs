@@ -43,7 +43,7 @@ impl SessionInput {
     /// Returns the memory files of all scopes: for the project, for the user in the project, and
     /// for the user everywhere.
     pub fn memory_files(&self) -> Vec<MemoryPlace> {
-        let places = &self.0.permitted.settings.places;
+        let places = &self.0.settings.settings.places;
         let beside = places.cwd.join(".claude/CLAUDE.md");
         let mut project = places.cwd.join("CLAUDE.md");
         if !project.exists() && beside.exists() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use haft_contract::{RuleList, RuleScope};
 use haft_engine::{
-    permissions::{RuleSource, Rules, SettingsScope},
+    permissions::{RuleSource, RuleSet, SettingsScope},
     settings::LocalRules,
 };
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub struct RuleInfo {
 impl SessionInput {
     /// Returns the rules in force, including those of this session.
     pub fn rules(&self) -> Result<Vec<RuleInfo>, String> {
-        let info = |rules: &Rules| -> Vec<RuleInfo> {
+        let info = |rules: &RuleSet| -> Vec<RuleInfo> {
             let all = rules.iter().map(|rule| RuleInfo {
                 list: rule.list,
                 rule: rule.text.clone(),
@@ -82,8 +82,8 @@ impl SessionInput {
 
     /// Checks whether a rule is valid. The error says what is wrong with it.
     pub fn check_rule(&self, list: RuleList, rule: &str) -> Result<(), String> {
-        let mut rules = Rules::default();
-        let source = RuleSource::of(SettingsScope::Session);
+        let mut rules = RuleSet::default();
+        let source = RuleSource::from_scope(SettingsScope::Session);
         let added = rules.add(list, rule, source, &self.bases());
         added.map_err(|problem| problem.to_string())?;
         let problems = rules.resolve_for_tools(&crate::resolved_settings::known_tools());
@@ -98,17 +98,17 @@ impl SessionInput {
         let parts = crate::SessionParts::new(|_: &crate::SessionEvent| {});
         let explained = explain::explain_call(&self.0.config, parts, tool, input);
         let explained = explained.await.map_err(|error| error.to_string())?;
-        Ok(explained.in_words())
+        Ok(explained.to_text())
     }
 
     fn local_rules(&self) -> LocalRules {
         LocalRules {
-            places: self.0.permitted.settings.places.clone(),
+            places: self.0.settings.settings.places.clone(),
         }
     }
 
     fn bases(&self) -> haft_engine::permissions::PatternBases {
-        let places = &self.0.permitted.settings.places;
+        let places = &self.0.settings.settings.places;
         haft_engine::permissions::PatternBases {
             home: places.home.clone(),
             slash: places.cwd.clone(),

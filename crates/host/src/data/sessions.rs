@@ -38,16 +38,16 @@ pub struct SessionEntry {
 
 /// The last exchanges of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Exchanges {
+pub struct RecentExchanges {
     /// The number of earlier exchanges that are left out.
     pub earlier: usize,
     /// The last exchanges, the oldest first.
-    pub shown: Vec<Exchange>,
+    pub shown: Vec<PromptExchange>,
 }
 
 /// A prompt of the user, and the reply.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Exchange {
+pub struct PromptExchange {
     /// The id of the message.
     pub uuid: Option<Uuid>,
     /// The text of the prompt.
@@ -133,10 +133,10 @@ fn place(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the last `most` exchanges of a conversation, without the branches that were left.
-pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
+pub fn exchanges(transcript: &Path, most: usize) -> io::Result<RecentExchanges> {
     let text = fs::read_to_string(transcript)?;
     let lines = chain(&text, None);
-    let mut all: Vec<Exchange> = Vec::new();
+    let mut all: Vec<PromptExchange> = Vec::new();
     let mut answers: HashMap<String, bool> = HashMap::new();
     let with_answers = lines.iter().filter(|line| line.contains(RESULT));
     for line in with_answers.filter_map(|line| parsed(line)) {
@@ -148,7 +148,7 @@ pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
     for line in lines.into_iter().filter_map(parsed) {
         let line = &line;
         if let Some(prompt) = prompt_text(line) {
-            all.push(Exchange {
+            all.push(PromptExchange {
                 uuid: line["uuid"].as_str().and_then(|uuid| uuid.parse().ok()),
                 prompt,
                 images: images(&line["message"]["content"]),
@@ -156,7 +156,7 @@ pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
             });
             // Only the last ones are needed, and images are large.
             if let Some(before) = all.len().checked_sub(most + 1) {
-                all[before] = Exchange::default();
+                all[before] = PromptExchange::default();
             }
         } else if line["type"] == "user"
             && let Some(exchange) = all.last_mut()
@@ -186,7 +186,7 @@ pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
         }
     }
     let earlier = all.len().saturating_sub(most);
-    Ok(Exchanges {
+    Ok(RecentExchanges {
         earlier,
         shown: all.split_off(earlier),
     })

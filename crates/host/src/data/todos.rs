@@ -31,7 +31,7 @@ pub enum TodoStatus {
 }
 
 impl TodoStatus {
-    fn of(value: &Value) -> Self {
+    fn from_json(value: &Value) -> Self {
         match value.as_str() {
             Some("completed") => Self::Done,
             Some("in_progress") => Self::Doing,
@@ -43,20 +43,20 @@ impl TodoStatus {
 impl TodoBoard {
     /// Updates the list from the structured result of a call. Returns whether the result was about
     /// the list.
-    pub fn note(&mut self, structured: &Value) -> bool {
+    pub fn update_from_result(&mut self, structured: &Value) -> bool {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if let Some(all) = structured["newTodos"].as_array() {
             let todo = |todo: &Value| TodoEntry {
                 id: String::new(),
                 text: text(&todo["content"]),
-                status: TodoStatus::of(&todo["status"]),
+                status: TodoStatus::from_json(&todo["status"]),
             };
             self.todos = all.iter().map(todo).collect();
         } else if let Some(all) = structured["tasks"].as_array() {
             let todo = |task: &Value| TodoEntry {
                 id: text(&task["id"]),
                 text: text(&task["subject"]),
-                status: TodoStatus::of(&task["status"]),
+                status: TodoStatus::from_json(&task["status"]),
             };
             self.todos = all.iter().map(todo).collect();
         } else if structured["task"]["subject"].is_string() {
@@ -77,7 +77,7 @@ impl TodoBoard {
             } else if to.is_string()
                 && let Some(todo) = self.todos.iter_mut().find(|todo| todo.id == id)
             {
-                todo.status = TodoStatus::of(to);
+                todo.status = TodoStatus::from_json(to);
             }
         } else {
             return false;
@@ -86,7 +86,7 @@ impl TodoBoard {
     }
 
     /// Returns whether all tasks are done, or the list is empty.
-    pub fn is_over(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.todos
             .iter()
             .all(|todo| todo.status == TodoStatus::Done)
@@ -102,16 +102,16 @@ mod tests {
     #[test]
     fn the_list_follows_what_results_say() {
         let mut list = TodoBoard::default();
-        list.note(&json!({"task": {"id": "1", "subject": "find"}}));
-        list.note(&json!({"task": {"id": "2", "subject": "fix"}}));
-        list.note(&json!({"taskId": "1", "statusChange": {"from": "pending", "to": "completed"}}));
+        list.update_from_result(&json!({"task": {"id": "1", "subject": "find"}}));
+        list.update_from_result(&json!({"task": {"id": "2", "subject": "fix"}}));
+        list.update_from_result(&json!({"taskId": "1", "statusChange": {"from": "pending", "to": "completed"}}));
         let states: Vec<_> = list.todos.iter().map(|todo| todo.status).collect();
         assert_eq!(states, [TodoStatus::Done, TodoStatus::Open]);
-        list.note(&json!({"taskId": "2", "statusChange": {"to": "deleted"}}));
-        assert!(list.is_over());
-        list.note(&json!({"newTodos": [{"content": "a", "status": "in_progress"}]}));
-        assert!(!list.is_over());
-        assert!(!list.note(&json!({"matches": 3})));
+        list.update_from_result(&json!({"taskId": "2", "statusChange": {"to": "deleted"}}));
+        assert!(list.is_complete());
+        list.update_from_result(&json!({"newTodos": [{"content": "a", "status": "in_progress"}]}));
+        assert!(!list.is_complete());
+        assert!(!list.update_from_result(&json!({"matches": 3})));
         assert_eq!(list.todos.len(), 1);
     }
 }

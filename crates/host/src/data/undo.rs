@@ -7,7 +7,7 @@ use haft_contract::{Card, Services};
 use uuid::Uuid;
 
 use super::prompts;
-use crate::{Delivery, SessionInput, session_access::NOT_BEGUN};
+use crate::{PromptDelivery, SessionInput, session_access::NOT_BEGUN};
 
 /// A changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,11 +151,11 @@ impl SessionInput {
         let cwd = &self.0.config.cwd;
         match which {
             UndoWhich::Entry(id) => {
-                take_back(services, &UndoTarget::Unit(id.clone()), preview, cwd)
+                run_undo(services, &UndoTarget::Unit(id.clone()), preview, cwd)
             }
             UndoWhich::Since(message) => {
                 let since = self.time_of(*message)?;
-                take_back(services, &UndoTarget::Since(since), preview, cwd)
+                run_undo(services, &UndoTarget::Since(since), preview, cwd)
             }
             UndoWhich::Newest(count) => {
                 let standing = list(services)?.into_iter();
@@ -164,7 +164,7 @@ impl SessionInput {
                 let mut all = UndoReport::default();
                 for _ in 0..(*count).max(1) {
                     let Some(entry) = standing.next() else { break };
-                    let one = take_back(services, &UndoTarget::Unit(entry.id), preview, cwd)?;
+                    let one = run_undo(services, &UndoTarget::Unit(entry.id), preview, cwd)?;
                     all.cards.extend(one.cards);
                     all.left.extend(one.left);
                     all.redo = one.redo.or(all.redo);
@@ -219,7 +219,7 @@ impl SessionInput {
     /// id of the queued command.
     pub fn rewind_to(&self, point: Uuid, kind: RewindKind) -> Uuid {
         let line = format!("/rewind {point} {}", kind.name());
-        self.submit(Prompt::from(line), Delivery::AfterRun)
+        self.submit(Prompt::from(line), PromptDelivery::AfterRun)
     }
 
     /// Returns the user's prompts in the current conversation.
@@ -296,7 +296,7 @@ fn change_of(change: haft_tools::journal::ChangeKind) -> FileChangeKind {
 }
 
 #[cfg(feature = "fs")]
-pub(crate) fn take_back(
+pub(crate) fn run_undo(
     services: &Services,
     which: &UndoTarget,
     preview: bool,

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{Services, ToolSpec, ToolUse};
 use haft_engine::{
-    Engine, Registry, SessionContext,
+    Engine, ToolRegistry, SessionContext,
     permissions::{CallFacts, rules::is_known},
 };
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ impl CallExplainer {
         let others = haft_tools::all().into_iter();
         all.extend(others.filter(|tool| !names.contains(&tool.spec().name)));
         all.extend(placeholder_tools::missing(&all));
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for tool in all {
             registry.add_erased(tool)?;
         }
@@ -50,7 +50,7 @@ impl CallExplainer {
         context: &SessionContext,
     ) -> Result<CallFacts, String> {
         if self.engine.pool().find(tool).is_none()
-            && let Some(other) = placeholder_tools::of_server(tool)
+            && let Some(other) = placeholder_tools::for_server_tool(tool)
                 .or_else(|| is_known(tool).then(|| placeholder_tools::unknown(tool)))
         {
             let problems = self.engine.add_tools(vec![other]).await;

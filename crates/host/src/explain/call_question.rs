@@ -7,7 +7,7 @@ use haft_contract::{PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
     permissions::{
-        Behavior, CallFacts, HookPermission, List, PatternBases, Policy, RuleSource, Rules,
+        DecisionBehavior, CallFacts, HookPermission, List, PatternBases, Policy, RuleSource, RuleSet,
         SettingsScope, decide,
         rules::{RuleProblem, UrlTarget, target},
     },
@@ -58,7 +58,7 @@ impl CallExplainer {
     }
 
     /// Returns the decision and its reason. The error says what is wrong with the question.
-    pub async fn evaluate(&self, question: CallQuestion) -> Result<(Behavior, String), String> {
+    pub async fn evaluate(&self, question: CallQuestion) -> Result<(DecisionBehavior, String), String> {
         if !question.cwd.is_absolute() {
             return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
         }
@@ -77,13 +77,13 @@ impl CallExplainer {
         }
         let policy = Policy {
             rules: context.rules.clone(),
-            ..Policy::of_directories(context.mode, &roots).with_home(home.as_deref())
+            ..Policy::for_directories(context.mode, &roots).with_home(home.as_deref())
         };
         let mut facts = self.facts(&question.tool, question.input, &context).await?;
         match question.hook.as_deref() {
             Some("allow") => facts.hook = HookPermission::Allow,
             Some("ask") => facts.hook = HookPermission::Ask,
-            Some("deny") => return Ok((Behavior::Deny, "a hook decided so".to_owned())),
+            Some("deny") => return Ok((DecisionBehavior::Deny, "a hook decided so".to_owned())),
             _ => {}
         }
         if let Some(simulate) = &question.simulate {
@@ -100,7 +100,7 @@ impl CallExplainer {
 
 impl CallQuestion {
     /// Returns the rules of the question, and their problems.
-    fn rules(&self, home: Option<&PathBuf>) -> (Rules, Vec<RuleProblem>) {
+    fn rules(&self, home: Option<&PathBuf>) -> (RuleSet, Vec<RuleProblem>) {
         let scope = match self.rule_source.as_deref() {
             Some(source) if source.starts_with("user") => SettingsScope::User,
             _ => SettingsScope::Project,
@@ -113,7 +113,7 @@ impl CallQuestion {
                 _ => self.cwd.clone(),
             },
         };
-        let mut rules = Rules::default();
+        let mut rules = RuleSet::default();
         let mut problems = Vec::new();
         for (list, texts) in [
             (List::Deny, &self.rules.deny),
@@ -121,7 +121,7 @@ impl CallQuestion {
             (List::Allow, &self.rules.allow),
         ] {
             for text in texts {
-                let added = rules.add(list, text, RuleSource::of(scope), &bases);
+                let added = rules.add(list, text, RuleSource::from_scope(scope), &bases);
                 problems.extend(added.err());
             }
         }

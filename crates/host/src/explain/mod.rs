@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use haft_contract::Confinement;
 use haft_engine::permissions::{
-    Behavior, CallFacts, Decision, PartCoverage, Policy, approval_parts, confine, decide, profile,
+    DecisionBehavior, CallFacts, Decision, PartCoverage, Policy, approval_parts, confine, decide, profile,
     sandbox::{ProfileReason, SettingsHosts},
     suggest, uncovered_parts,
 };
@@ -52,7 +52,7 @@ pub struct ExplainedConfinement {
 
 impl ExplainedCall {
     /// Formats the explanation as text.
-    pub fn in_words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let Decision {
             behavior,
             reason: because,
@@ -64,8 +64,8 @@ impl ExplainedCall {
                 let part = &all[*at];
                 let indent = "  ".repeat(approval_parts::part_depth(all, part) + 1);
                 let covered = match covered {
-                    PartCoverage::Harmless => "harmless".to_owned(),
-                    PartCoverage::ByRule(because) => format!("allowed: {because}"),
+                    PartCoverage::ReadOnly => "harmless".to_owned(),
+                    PartCoverage::Allowed(because) => format!("allowed: {because}"),
                     PartCoverage::Uncovered(why) => format!("asks: {why}"),
                 };
                 let name = approval_parts::part_text(part, &shell.line).replace('\n', " ");
@@ -112,15 +112,15 @@ pub async fn explain_call(
     Arc::make_mut(&mut policy.sandbox).unconfined = unconfined;
     let decision = decide(&policy, &facts);
     let rules = match decision.behavior {
-        Behavior::Ask => suggest(&policy, &facts, &context.bases()),
-        Behavior::Allow | Behavior::Deny => Vec::new(),
+        DecisionBehavior::Ask => suggest(&policy, &facts, &context.bases()),
+        DecisionBehavior::Allow | DecisionBehavior::Deny => Vec::new(),
     };
     Ok(ExplainedCall {
         rules,
         parts: uncovered_parts(&policy, &facts),
         confinement: match decision.behavior {
-            Behavior::Deny => None,
-            Behavior::Allow | Behavior::Ask => confinement(&policy, &facts),
+            DecisionBehavior::Deny => None,
+            DecisionBehavior::Allow | DecisionBehavior::Ask => confinement(&policy, &facts),
         },
         decision,
         left_out,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, BoundCall, BoxFuture, CallContext, DynTool, Effects, Profile, RuleMatch, ToolError,
+    ToolAccess, BoundCall, BoxFuture, CallContext, DynTool, Effects, ToolProfile, RuleMatch, ToolError,
     ToolOrigin, ToolOutput, ToolSpec,
 };
 use serde_json::{Value, json};
@@ -17,21 +17,21 @@ const EDITS: RuleMatch = RuleMatch::Edits {
 
 /// Returns a placeholder for each name that no tool uses as its name or alias.
 pub(super) fn missing(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
-    let edits = |paths| Profile {
+    let edits = |paths| ToolProfile {
         rules: EDITS,
-        access: Access::Paths,
+        access: ToolAccess::Paths,
         paths,
-        ..Profile::default()
+        ..ToolProfile::default()
     };
-    let with = |rules| Profile {
+    let with = |rules| ToolProfile {
         rules,
-        ..Profile::default()
+        ..ToolProfile::default()
     };
-    let reads = Profile {
+    let reads = ToolProfile {
         rules: RuleMatch::Reads,
-        access: Access::Reads,
+        access: ToolAccess::Reads,
         paths: &["file_path"],
-        ..Profile::default()
+        ..ToolProfile::default()
     };
     let all = [
         ("LSP", reads),
@@ -51,18 +51,18 @@ pub(super) fn missing(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
 }
 
 /// Returns a placeholder for a server's tool, by its name: `mcp__SERVER__TOOL`.
-pub(super) fn of_server(name: &str) -> Option<Arc<dyn DynTool>> {
+pub(super) fn for_server_tool(name: &str) -> Option<Arc<dyn DynTool>> {
     let (server, _) = name.strip_prefix("mcp__")?.split_once("__")?;
-    let profile = Profile {
+    let profile = ToolProfile {
         origin: ToolOrigin::Server(server.to_owned().into()),
-        ..Profile::default()
+        ..ToolProfile::default()
     };
     Some(Arc::new(PlaceholderTool::new(name, profile)))
 }
 
 /// Returns a placeholder for a tool if only its name is known.
 pub(super) fn unknown(name: &str) -> Arc<dyn DynTool> {
-    Arc::new(PlaceholderTool::new(name, Profile::default()))
+    Arc::new(PlaceholderTool::new(name, ToolProfile::default()))
 }
 
 /// A tool that has only a name and a profile.
@@ -71,7 +71,7 @@ struct PlaceholderTool {
 }
 
 impl PlaceholderTool {
-    fn new(name: &str, profile: Profile) -> Self {
+    fn new(name: &str, profile: ToolProfile) -> Self {
         Self {
             spec: ToolSpec {
                 name: name.to_owned(),
@@ -115,9 +115,9 @@ impl BoundCall for PlaceholderCall {
             .filter_map(|name| self.input.get(*name));
         let paths = paths.filter_map(Value::as_str).map(Into::into);
         let effects = match profile.access {
-            Access::Reads => Effects::reading(paths),
-            Access::Paths => Effects::writing(paths),
-            Access::Anything => Effects::EXCLUSIVE,
+            ToolAccess::Reads => Effects::reading(paths),
+            ToolAccess::Paths => Effects::writing(paths),
+            ToolAccess::Anything => Effects::EXCLUSIVE,
         };
         profile.access.clamp(effects)
     }

@@ -9,13 +9,13 @@ use std::fmt::Write;
 use haft_contract::CalendarTime;
 
 use super::outline::{
-    ItemKind, Outline, OutlineAgent, OutlineCall, OutlineItem, OutlineMedia, OutlinePatch,
+    ItemKind, ExportOutline, OutlineAgent, OutlineCall, OutlineItem, OutlineMedia, OutlinePatch,
 };
 
 /// The maximum heading level.
 const DEEPEST: usize = 6;
 
-pub(super) fn render(outline: &Outline) -> String {
+pub(super) fn render(outline: &ExportOutline) -> String {
     let mut writer = MarkdownWriter {
         outline,
         text: String::new(),
@@ -29,7 +29,7 @@ pub(super) fn render(outline: &Outline) -> String {
 }
 
 struct MarkdownWriter<'a> {
-    outline: &'a Outline,
+    outline: &'a ExportOutline,
     text: String,
 }
 

@@ -22,7 +22,7 @@ use std::{
 use haft_agent::transcript::{TranscriptStoreError, history};
 use haft_models::Prices;
 
-use self::outline::Outline;
+use self::outline::ExportOutline;
 use crate::{ResolvedSettings, SessionConfig, model};
 
 /// The format of an export.
@@ -36,7 +36,7 @@ pub enum ExportFormat {
 
 impl ExportFormat {
     /// Returns the format for a file name: `.html` and `.htm` mean a page, all others Markdown.
-    pub fn of_file(file: &Path) -> Self {
+    pub fn from_file_name(file: &Path) -> Self {
         let end = file.extension().map(|end| end.to_ascii_lowercase());
         match end.as_deref().and_then(|end| end.to_str()) {
             Some("html" | "htm") => Self::Html,
@@ -100,7 +100,7 @@ pub fn render(
     }
     let id = transcript.file_stem().unwrap_or_default().to_string_lossy();
     let subagents = history::read_subagents(transcript);
-    let outline = Outline::of(&id, history, subagents, prices);
+    let outline = ExportOutline::from_history(&id, history, subagents, prices);
     Ok(match format {
         ExportFormat::Html => page::render(&outline),
         ExportFormat::Markdown => markdown::render(&outline),

@@ -21,7 +21,7 @@ const TITLE: usize = 90;
 const MOST_REPAIRS: usize = 12;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Outline {
+pub(super) struct ExportOutline {
     pub(super) session: OutlineSession,
     /// The first is the main agent.
     pub(super) agents: Vec<OutlineAgent>,
@@ -190,8 +190,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl Outline {
-    pub(super) fn of(
+impl ExportOutline {
+    pub(super) fn from_history(
         id: &str,
         history: SessionHistory,
         subagents: Vec<SubagentHistory>,
@@ -285,7 +285,7 @@ fn spent(agents: &[OutlineAgent], prices: &Prices) -> Vec<OutlineSpent> {
             spent.push(OutlineSpent {
                 model: reply.model.clone(),
                 usage: OutlineUsage::default(),
-                cost: prices.of(&reply.model).map(|_| 0.0),
+                cost: prices.price(&reply.model).map(|_| 0.0),
             });
             spent.len() - 1
         });

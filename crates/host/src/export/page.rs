@@ -9,7 +9,7 @@
 use data_encoding::BASE64;
 use ring::digest::{SHA256, digest};
 
-use super::outline::Outline;
+use super::outline::ExportOutline;
 
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -26,7 +26,7 @@ const SCRIPTS: [&str; 8] = [
     include_str!("page/main.js"),
 ];
 
-pub(super) fn render(outline: &Outline) -> String {
+pub(super) fn render(outline: &ExportOutline) -> String {
     let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
@@ -63,7 +63,7 @@ fn hash(text: &str) -> String {
 }
 
 /// Returns JSON without characters that are special in HTML.
-fn data(outline: &Outline) -> String {
+fn data(outline: &ExportOutline) -> String {
     let json = serde_json::to_string(outline).unwrap_or_else(|_| "null".to_owned());
     let mut data = String::with_capacity(json.len() + json.len() / 16);
     for letter in json.chars() {

@@ -120,7 +120,7 @@ impl OutlineReader<'_> {
             match block {
                 Block::Text { text } => texts.push(visible(text)),
                 Block::Image { source } | Block::Document { source } => {
-                    media.push(OutlineMedia::of(source));
+                    media.push(OutlineMedia::from_source(source));
                 }
                 other => texts.push(format!("[{}]", kind_of(other))),
             }
@@ -224,7 +224,7 @@ impl OutlineCall {
             match content {
                 Content::Text { text } => texts.push(visible(text)),
                 Content::Image { source } | Content::Document { source } => {
-                    self.media.push(OutlineMedia::of(source));
+                    self.media.push(OutlineMedia::from_source(source));
                 }
             }
         }
@@ -279,7 +279,7 @@ fn new_file(input: &Value, structured: Option<&Value>) -> Option<OutlinePatch> {
 }
 
 impl OutlineMedia {
-    fn of(source: &MediaSource) -> Self {
+    fn from_source(source: &MediaSource) -> Self {
         let MediaSource::Base64 { media_type, data } = source;
         let is_base_64 = |letter: u8| letter.is_ascii_alphanumeric() || b"+/=".contains(&letter);
         let is_shown = PICTURES.contains(&media_type.as_str()) && data.bytes().all(is_base_64);

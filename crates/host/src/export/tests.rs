@@ -129,7 +129,7 @@ fn what_providers_and_tools_keep_to_themselves_is_not_exported() {
 fn a_file_is_its_owners_and_stands_whole_or_not_at_all() {
     let (dir, path) = session();
     let file = dir.path().join("out.html");
-    let format = ExportFormat::of_file(&file);
+    let format = ExportFormat::from_file_name(&file);
     assert_eq!(format, ExportFormat::Html);
     let export = |existing| write(&path, format, &Prices::default(), &file, existing);
     export(ExistingFile::Keep).unwrap();

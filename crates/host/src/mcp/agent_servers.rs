@@ -22,20 +22,20 @@ use crate::{SessionConfig, event::EventEmitter, resolved_settings::ResolvedSetti
 pub(crate) struct AgentServers {
     /// The servers of the session.
     servers: Arc<Servers>,
-    door: Arc<ServerAdmission>,
+    admission: Arc<ServerAdmission>,
     problems: Arc<WarnOnce>,
 }
 
 /// Warns about each problem only once, regardless of the number of subagents that have it.
 struct WarnOnce {
     events: Arc<EventEmitter>,
-    said: Mutex<BTreeSet<String>>,
+    reported: Mutex<BTreeSet<String>>,
 }
 
 impl WarnOnce {
     fn warn(&self, problems: &[String]) {
         for problem in problems {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
             if said.insert(problem.clone()) {
                 self.events.warn(problem.as_str());
             }
@@ -77,7 +77,7 @@ impl AgentServers {
             .is_some()
             .then_some("an administrator says which servers there are (managed-mcp.json)");
         let door = ServerAdmission {
-            policy: ServerPolicy::of(settings),
+            policy: ServerPolicy::from_settings(settings),
             exclusive,
             is_strict: config.strict_mcp,
             trusted: settings.trust.runs,
@@ -86,17 +86,17 @@ impl AgentServers {
         };
         Self {
             servers: Arc::clone(servers),
-            door: Arc::new(door),
+            admission: Arc::new(door),
             problems: Arc::new(WarnOnce {
                 events: Arc::clone(events),
-                said: Mutex::default(),
+                reported: Mutex::default(),
             }),
         }
     }
 
     /// Adds the servers of the main agent's kind to the session.
     pub(crate) fn add_main_agent_servers(&self, main: &AgentDefinition) {
-        let named = self.door.read(main);
+        let named = self.admission.read(main);
         let unknown = named.of_session.iter();
         let unknown = unknown.filter(|name| !self.servers.has(name));
         let mut problems: Vec<String> = unknown
@@ -107,7 +107,7 @@ impl AgentServers {
                 )
             })
             .collect();
-        problems.extend(named.refused.iter().map(in_words));
+        problems.extend(named.refused.iter().map(skipped_server_text));
         self.servers.add(named.own.into_iter().map(Ok));
         self.problems.warn(&problems);
     }
@@ -120,7 +120,7 @@ impl AgentServers {
         if kind.mcp_servers.is_empty() {
             return None;
         }
-        let (named, servers) = (self.door.read(kind), Arc::clone(&self.servers));
+        let (named, servers) = (self.admission.read(kind), Arc::clone(&self.servers));
         let problems = Arc::clone(&self.problems);
         Some(Box::pin(async move {
             let found = connect(named, servers).await;
@@ -132,7 +132,7 @@ impl AgentServers {
 
 async fn connect(named: NamedServers, servers: Arc<Servers>) -> AgentServerTools {
     let mut found = AgentServerTools {
-        missing: named.refused.iter().map(in_words).collect(),
+        missing: named.refused.iter().map(skipped_server_text).collect(),
         ..AgentServerTools::default()
     };
     let own: Vec<String> = named.own.iter().map(|entry| entry.name.clone()).collect();
@@ -248,7 +248,7 @@ impl ServerAdmission {
     }
 }
 
-fn in_words(refused: &SkippedServer) -> String {
+fn skipped_server_text(refused: &SkippedServer) -> String {
     format!(
         "MCP server {} is left out: {}",
         refused.name, refused.message

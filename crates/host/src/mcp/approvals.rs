@@ -58,7 +58,7 @@ struct PinnedServer {
 }
 
 /// The pins by directory and server, the newest last.
-type Pins = BTreeMap<String, BTreeMap<String, Vec<PinnedServer>>>;
+type PinnedServers = BTreeMap<String, BTreeMap<String, Vec<PinnedServer>>>;
 
 /// Decides about changed servers and tools.
 pub(crate) enum PinDecider {
@@ -70,7 +70,7 @@ pub(crate) enum PinDecider {
 
 impl PinDecider {
     /// Leaves out changed tools without asking or warning.
-    pub(crate) fn no_one() -> Self {
+    pub(crate) fn without_user() -> Self {
         Self::User(Arc::new(NoApprover), Arc::new(|_| {}))
     }
 
@@ -81,7 +81,7 @@ impl PinDecider {
         }
     }
 
-    fn say(&self, text: &str) {
+    fn warn(&self, text: &str) {
         if let Self::User(_, warn) = self {
             warn(text);
         }
@@ -122,7 +122,7 @@ impl ToolApprovals for PinnedTools {
                 // The user may have written it, or another program: ask if possible.
                 ServerScope::Local | ServerScope::User if !self.decides.can_ask() => {
                     let said = other_entry(name, &last.text, &now.text);
-                    self.decides.say(&format!("MCP server {name}: {said}"));
+                    self.decides.warn(&format!("MCP server {name}: {said}"));
                     Ok(())
                 }
                 _ => match self.ask_user(name, reason, &what).await {
@@ -173,19 +173,19 @@ impl ToolApprovals for PinnedTools {
             );
             // A server may report changes of its list repeatedly.
             let likeness = Self::fingerprint(&now);
-            if !self.asked().contains(&likeness) {
+            if !self.handled_changes().contains(&likeness) {
                 let reason =
                     format!("the MCP server {name} offers other tools than those you approved");
                 if self.ask_user(name, reason, &what).await {
                     self.pin(entry, now);
                     return tools.into();
                 }
-                self.asked().insert(likeness);
+                self.handled_changes().insert(likeness);
                 match self.decides.can_ask() {
-                    true => self.decides.say(&format!(
+                    true => self.decides.warn(&format!(
                         "MCP server {name}: its changed tools are left out; `haft mcp approve {name}` approves them"
                     )),
-                    false => self.decides.say(&format!("MCP server {name}: {unapproved}")),
+                    false => self.decides.warn(&format!("MCP server {name}: {unapproved}")),
                 }
             }
             let is_known = |tool: &Value| {
@@ -214,7 +214,7 @@ fn is_pinned(scope: ServerScope) -> bool {
 
 impl PinnedTools {
     /// Creates the approvals for servers of this session's directory.
-    pub(crate) fn of(config: &SessionConfig, decides: PinDecider) -> Self {
+    pub(crate) fn for_session(config: &SessionConfig, decides: PinDecider) -> Self {
         let places = config.environment.settings_places(&config.cwd);
         Self {
             file: SecretFile::McpApprovals.below(&places.user),
@@ -230,7 +230,7 @@ impl PinnedTools {
         format!("{} {:?}", server.hash, tools.collect::<Vec<_>>())
     }
 
-    fn asked(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn handled_changes(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -283,7 +283,7 @@ impl PinnedTools {
         Ok(lock)
     }
 
-    fn write(&self, all: &Pins) -> io::Result<()> {
+    fn write(&self, all: &PinnedServers) -> io::Result<()> {
         let new = self
             .file
             .with_extension(format!("{}.new", std::process::id()));
@@ -331,7 +331,7 @@ impl PinnedTools {
         )
     }
 
-    fn all(&self) -> Pins {
+    fn all(&self) -> PinnedServers {
         let text = fs::read(&self.file).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use std::{
 
 use haft_contract::{BoxFuture, CancellationToken};
 use haft_mcp::client::{
-    ClientHost, Elicitation, ElicitationAnswer, ServerEntry, ServerList, ServerScope, Servers,
+    ClientHost, ServerElicitation, ElicitationAnswer, ServerEntry, ServerList, ServerScope, Servers,
 };
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<Vec<St
 /// Deletes the approvals for the servers of this project; they are asked about or pinned again.
 /// Returns whether there were any.
 pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
-    let forgotten = PinnedTools::of(config, PinDecider::no_one()).reset();
+    let forgotten = PinnedTools::for_session(config, PinDecider::without_user()).reset();
     Ok(forgotten.map_err(anyhow::Error::from)?)
 }
 
@@ -52,7 +52,7 @@ pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
 /// known.
 pub(crate) fn project_server_changes(config: &SessionConfig, name: &str, entry: &Value) -> String {
     match ServerEntry::read(name, entry, ServerScope::Project) {
-        Ok(entry) => PinnedTools::of(config, PinDecider::no_one()).entry_changes(&entry),
+        Ok(entry) => PinnedTools::for_session(config, PinDecider::without_user()).entry_changes(&entry),
         Err(_) => String::new(),
     }
 }
@@ -70,7 +70,7 @@ async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<Vec<Strin
 }
 
 async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<ServerList> {
-    let (_, servers) = checked(config, only, PinDecider::no_one()).await?;
+    let (_, servers) = checked(config, only, PinDecider::without_user()).await?;
     let list = servers.list();
     servers.close().await;
     Ok(list)
@@ -127,7 +127,7 @@ impl ClientHost for QuietClientHost {
         false
     }
 
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+    fn elicit(&self, _: ServerElicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async { ElicitationAnswer::Cancel })
     }
 }

@@ -44,7 +44,7 @@ pub fn add_server(
     write(&file, &document)?;
     // Users approve an entry by writing it, except in the project's file, which is also for others.
     if scope != ServerScope::Project {
-        PinnedTools::of(config, PinDecider::no_one()).forget_server(&named)?;
+        PinnedTools::for_session(config, PinDecider::without_user()).forget_server(&named)?;
     }
     Ok(file)
 }

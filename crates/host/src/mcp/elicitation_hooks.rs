@@ -8,7 +8,7 @@ use haft_engine::{
     Engine, SessionContext,
     hooks::{HandlerOutput, HookEventKind, HookFormAction, HookFormAnswer},
 };
-use haft_mcp::client::{Elicitation, ElicitationAnswer, ElicitationKind};
+use haft_mcp::client::{ServerElicitation, ElicitationAnswer, ElicitationKind};
 use serde_json::{Map, Value, json};
 
 use crate::{event::EventEmitter, input::SharedState};
@@ -34,7 +34,7 @@ impl ElicitationHooks {
         Self {
             is_expected: is_expected
                 || !session
-                    .permitted
+                    .settings
                     .hooks
                     .has_no_handlers(HookEventKind::ELICITATION),
             session: Arc::downgrade(session),
@@ -51,7 +51,7 @@ impl ElicitationHooks {
     }
 
     /// Returns the answer that hooks give on the user's behalf, if any.
-    pub(crate) async fn run_before(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
+    pub(crate) async fn run_before(&self, asked: &ServerElicitation) -> Option<ElicitationAnswer> {
         let Some(session) = self.session() else {
             // Hooks cannot run yet. Cancel the request, because they might deny it.
             return self.is_expected.then_some(ElicitationAnswer::Cancel);
@@ -69,13 +69,13 @@ impl ElicitationHooks {
             }
         };
         let answer = self.fire(&session, HookEventKind::ELICITATION, asked, fields);
-        Some(in_place_of_a_person(answer.await?))
+        Some(answer_from_hook(answer.await?))
     }
 
     /// Returns the answer for the server, which hooks may change.
     pub(crate) async fn run_after(
         &self,
-        asked: &Elicitation,
+        asked: &ServerElicitation,
         answer: ElicitationAnswer,
     ) -> ElicitationAnswer {
         let Some(session) = self.session() else {
@@ -105,12 +105,12 @@ impl ElicitationHooks {
                 action: HookFormAction::Accept,
                 content: None,
             }) => ElicitationAnswer::Accept(content),
-            Some(changed) => in_place_of_a_person(changed),
+            Some(changed) => answer_from_hook(changed),
         }
     }
 
     /// Notifies the hooks that the user is asked.
-    pub(crate) async fn asked(&self, asked: &Elicitation) {
+    pub(crate) async fn notify_asked(&self, asked: &ServerElicitation) {
         let (kind, message) = match &asked.kind {
             ElicitationKind::Form { .. } => (
                 "elicitation_dialog",
@@ -128,7 +128,7 @@ impl ElicitationHooks {
     }
 
     /// Notifies the hooks of the user's answer.
-    pub(crate) async fn answered(&self, asked: &Elicitation, answer: &ElicitationAnswer) {
+    pub(crate) async fn notify_answered(&self, asked: &ServerElicitation, answer: &ElicitationAnswer) {
         let action = match answer {
             ElicitationAnswer::Accept(_) => HookFormAction::Accept,
             ElicitationAnswer::Decline => HookFormAction::Decline,
@@ -148,7 +148,7 @@ impl ElicitationHooks {
     }
 
     /// Notifies the hooks that the user has completed a server's request at its URL.
-    pub(crate) fn completed(&self, server: &str, id: &str) {
+    pub(crate) fn notify_completed(&self, server: &str, id: &str) {
         let message = format!("The request of the MCP server {server} is complete ({id})");
         let (session, title) = (self.session.clone(), "A server's request is complete");
         haft_contract::spawn_boxed(async move {
@@ -176,7 +176,7 @@ impl ElicitationHooks {
         &self,
         (engine, context): &ReadySession,
         event: HookEventKind,
-        asked: &Elicitation,
+        asked: &ServerElicitation,
         fields: Map<String, Value>,
     ) -> Option<HookFormAnswer> {
         let heard = engine.fire(event, &asked.server, fields, context).await;
@@ -191,19 +191,19 @@ impl ElicitationHooks {
                 self.events.notice(NoticeLevel::Warning, text);
             }
         }
-        HookFormAnswer::of(&heard)
+        HookFormAnswer::from_outputs(&heard)
     }
 }
 
 /// Returns the mode of a request.
-fn mode(asked: &Elicitation) -> &'static str {
+fn mode(asked: &ServerElicitation) -> &'static str {
     match &asked.kind {
         ElicitationKind::Form { .. } => "form",
         ElicitationKind::Url { .. } => "url",
     }
 }
 
-fn in_place_of_a_person(answer: HookFormAnswer) -> ElicitationAnswer {
+fn answer_from_hook(answer: HookFormAnswer) -> ElicitationAnswer {
     match answer.action {
         HookFormAction::Accept => {
             let content = answer.content.map(Value::Object);

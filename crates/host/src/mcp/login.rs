@@ -32,7 +32,7 @@ async fn log_in(
     name: &str,
     visit: &(dyn Fn(&str) + Send + Sync),
 ) -> anyhow::Result<()> {
-    let (config, servers) = checked(config, Some(name), PinDecider::no_one()).await?;
+    let (config, servers) = checked(config, Some(name), PinDecider::without_user()).await?;
     let server = servers.server(name).map_err(anyhow::Error::msg)?;
     let (kind, _) = server
         .entry()
@@ -48,7 +48,7 @@ async fn log_in(
     let request = LoginRequest {
         url: &remote.url,
         challenge: &challenge,
-        client: OAuthClient::of(&remote.oauth),
+        client: OAuthClient::from_entry(&remote.oauth),
         visit,
     };
     let http = http(&config.environment);
@@ -66,7 +66,7 @@ fn log_out(config: &SessionConfig, name: &str) -> anyhow::Result<bool> {
     match kind {
         ServerKind::Http(remote) | ServerKind::Sse(remote) => {
             let store = token_store(&config.environment, &config.cwd);
-            store.forget(&remote.url).map_err(anyhow::Error::msg)
+            store.remove_token(&remote.url).map_err(anyhow::Error::msg)
         }
         _ => Ok(false),
     }

@@ -13,7 +13,7 @@ pub(super) struct ServerPolicy {
 }
 
 impl ServerPolicy {
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(super) fn from_settings(settings: &Settings) -> Self {
         let is_managed = |scope: SettingsScope| scope == SettingsScope::Managed;
         let managed_only = settings.layers.iter().any(|layer| {
             is_managed(layer.scope) && layer.document.value["allowManagedMcpServersOnly"] == true
@@ -87,14 +87,14 @@ fn is_reached(rule: &Value, entry: &ServerEntry) -> bool {
         }
         ServerKind::Http(server) | ServerKind::Sse(server) | ServerKind::WebSocket(server) => {
             let pattern = rule["serverUrl"].as_str();
-            pattern.is_some_and(|pattern| fits(pattern, &server.url))
+            pattern.is_some_and(|pattern| matches_pattern(pattern, &server.url))
         }
         ServerKind::Sdk => false,
     }
 }
 
 /// Returns whether a text matches a pattern, in which `*` matches anything.
-fn fits(pattern: &str, text: &str) -> bool {
+fn matches_pattern(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
         return false;
@@ -195,7 +195,7 @@ mod tests {
             ("a", "ab", false),
         ];
         for (pattern, text, expected) in cases {
-            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
         }
     }
 }

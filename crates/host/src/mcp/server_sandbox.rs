@@ -6,7 +6,7 @@ use crate::resolved_settings::ResolvedSettings;
 
 /// Returns the function that computes the confinement of a server process.
 #[cfg(feature = "shell")]
-pub(super) fn of(permitted: &ResolvedSettings) -> Option<SandboxOf> {
+pub(super) fn sandbox_factory(permitted: &ResolvedSettings) -> Option<SandboxOf> {
     use haft_contract::{ConfinementProfile, NetworkAccess};
     use haft_engine::permissions::confine_program;
     use haft_mcp::client::ServerSandbox;

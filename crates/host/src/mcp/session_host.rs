@@ -15,7 +15,7 @@ use haft_contract::{
 };
 use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
-    ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
+    ClientHost, ClientOptions, ServerElicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
     ServerScope,
 };
 use haft_models::{Http, HttpOptions};
@@ -36,10 +36,10 @@ const RESULT_TOKENS: u32 = 25_000;
 /// A program that shows the unchanged forms of servers to its user.
 pub trait ElicitationHost: Send + Sync {
     /// Returns whether the program can show forms.
-    fn is_there(&self) -> bool;
+    fn can_show_forms(&self) -> bool;
 
     /// Returns the user's answer; `None` if the program cannot show the form.
-    fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>>;
+    fn elicit<'a>(&'a self, asked: &'a ServerElicitation) -> BoxFuture<'a, Option<ElicitationAnswer>>;
 }
 
 /// The session, as seen by servers.
@@ -69,26 +69,26 @@ impl ClientHost for SessionHost {
         self.program().is_some() || self.approver.is_available() || self.hooks.may_answer()
     }
 
-    fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+    fn elicit(&self, asked: ServerElicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async move {
             if let Some(answer) = self.hooks.run_before(&asked).await {
                 return answer;
             }
-            self.hooks.asked(&asked).await;
+            self.hooks.notify_asked(&asked).await;
             let answer = self.ask(&asked).await;
-            self.hooks.answered(&asked, &answer).await;
+            self.hooks.notify_answered(&asked, &answer).await;
             self.hooks.run_after(&asked, answer).await
         })
     }
 
     fn elicitation_completed(&self, server: &str, id: &str) {
-        self.hooks.completed(server, id);
+        self.hooks.notify_completed(server, id);
     }
 }
 
 impl SessionHost {
     /// Asks the user.
-    async fn ask(&self, asked: &Elicitation) -> ElicitationAnswer {
+    async fn ask(&self, asked: &ServerElicitation) -> ElicitationAnswer {
         if let Some(program) = self.program()
             && let Some(answer) = program.elicit(asked).await
         {
@@ -122,7 +122,7 @@ impl SessionHost {
     }
 
     fn program(&self) -> Option<&Arc<dyn ElicitationHost>> {
-        self.program.as_ref().filter(|program| program.is_there())
+        self.program.as_ref().filter(|program| program.can_show_forms())
     }
 }
 
@@ -134,7 +134,7 @@ struct ElicitationField {
 }
 
 /// Returns the fields of a form. A URL becomes one question: whether to visit it.
-fn fields(asked: &Elicitation) -> Vec<ElicitationField> {
+fn fields(asked: &ServerElicitation) -> Vec<ElicitationField> {
     let option =
         |label: &str, description: &str| json!({"label": label, "description": description});
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -232,7 +232,7 @@ fn label(value: &Value) -> String {
 
 /// Returns the answer for the server, from the answers by the text of the questions.
 fn answered(
-    asked: &Elicitation,
+    asked: &ServerElicitation,
     fields: &[ElicitationField],
     answers: &Value,
 ) -> ElicitationAnswer {
@@ -325,11 +325,11 @@ pub(crate) fn options(
             .map(|folder| folder.join("mcp-tools")),
         http: Some(http(environment)),
         tokens: Some(Arc::new(token_store(environment, &config.cwd))),
-        approvals: Some(Arc::new(PinnedTools::of(config, decides))),
+        approvals: Some(Arc::new(PinnedTools::for_session(config, decides))),
         launch: ServerLaunch {
             guard: config.program.clone(),
             cwd: config.cwd.clone(),
-            sandbox: server_sandbox::of(permitted),
+            sandbox: server_sandbox::sandbox_factory(permitted),
         },
         environment: Arc::new(move |scope| environment_of(&inherits, scope)),
         variable: Arc::new(move |name| looks.raw_variable(name)),
@@ -362,8 +362,8 @@ fn environment_of(environment: &Environment, scope: ServerScope) -> BTreeMap<OsS
 mod tests {
     use super::*;
 
-    fn form() -> Elicitation {
-        Elicitation {
+    fn form() -> ServerElicitation {
+        ServerElicitation {
             server: "s".to_owned(),
             message: "Please fill in.".to_owned(),
             kind: ElicitationKind::Form {

@@ -27,10 +27,10 @@ pub(crate) fn collect_servers(
 ) -> anyhow::Result<Servers> {
     let servers = Servers::default();
     let places = &permitted.settings.places;
-    let policy = ServerPolicy::of(&permitted.settings);
+    let policy = ServerPolicy::from_settings(&permitted.settings);
     // If an administrator has configured servers, only these are used.
     if let Some(managed) = managed_file(places) {
-        servers.add(of_file(&managed, ServerScope::Managed));
+        servers.add(read_server_file(&managed, ServerScope::Managed));
         servers.retain(|entry| policy.rejection(entry));
         return Ok(servers);
     }
@@ -91,7 +91,7 @@ fn from_flag(given: &[String], cwd: &Path) -> anyhow::Result<ReadServers> {
 }
 
 /// Reads the servers of a file. A problem with the file is reported as a skipped server.
-fn of_file(file: &Path, scope: ServerScope) -> ReadServers {
+fn read_server_file(file: &Path, scope: ServerScope) -> ReadServers {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let wrong = |why: String| vec![Err(SkippedServer::new(&name, "invalid_config", why))];
     let text = match fs::read_to_string(file) {
@@ -128,7 +128,7 @@ fn project(servers: &Servers, config: &SessionConfig, permitted: &ResolvedSettin
         list.is_some_and(|list| list.iter().any(|one| one == name))
     };
     let trusted = permitted.settings.trust.runs;
-    let read = of_file(&file, ServerScope::Project).into_iter();
+    let read = read_server_file(&file, ServerScope::Project).into_iter();
     let read = read.map(|read| match read {
         Ok(entry) if is_rejected(&entry.name) => {
             let why = "disabledMcpjsonServers in the settings names it";
@@ -160,7 +160,7 @@ pub(crate) async fn replace_plugins(
         return;
     }
     let user = UserConfigFile::read(&places.home, &places.user, &config.cwd);
-    let policy = ServerPolicy::of(&permitted.settings);
+    let policy = ServerPolicy::from_settings(&permitted.settings);
     let read = entries_of_plugins(servers, of_plugins).into_iter();
     let read = read.map(|read| match read {
         Ok(entry) => policy.rejection(&entry).map_or(Ok(entry), Err),

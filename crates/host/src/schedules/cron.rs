@@ -114,7 +114,7 @@ impl CronExpression {
         let mut first: Option<Timestamp> = None;
         for hour in (0..24_i8).filter(|hour| holds(self.hours, *hour)) {
             for minute in (0..60_i8).filter(|minute| holds(self.minutes, *minute)) {
-                let (moments, is_plain) = self.moments(day.at(hour, minute, 0, 0), zone);
+                let (moments, is_plain) = self.instants(day.at(hour, minute, 0, 0), zone);
                 for moment in moments.into_iter().flatten() {
                     if moment > after && first.is_none_or(|first| moment < first) {
                         first = Some(moment);
@@ -130,7 +130,7 @@ impl CronExpression {
     }
 
     /// Returns the instants at which a clock shows this time, and whether it is exactly one.
-    fn moments(&self, shown: DateTime, zone: &TimeZone) -> ([Option<Timestamp>; 2], bool) {
+    fn instants(&self, shown: DateTime, zone: &TimeZone) -> ([Option<Timestamp>; 2], bool) {
         let found = zone.to_ambiguous_timestamp(shown);
         match found.offset() {
             AmbiguousOffset::Unambiguous { .. } => ([found.compatible().ok(), None], true),
@@ -150,7 +150,7 @@ impl CronExpression {
     }
 
     /// Describes the expression as human-readable text.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let [minute, hour, day, month, weekday] = self.fields.each_ref().map(String::as_str);
         let every = |field: &str, one: &str, many: &str| match field.strip_prefix("*/") {
             Some("1") => Some(format!("every {one}")),

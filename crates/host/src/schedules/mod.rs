@@ -61,9 +61,9 @@ struct ScheduleState {
     /// The file for the jobs of the session, if they are stored.
     session_file: Option<PathBuf>,
     /// The last time read from the clock, in milliseconds since 1970.
-    seen: i64,
+    last_clock_time: i64,
     /// The user was warned that the file contains jobs of others.
-    told_foreign: bool,
+    has_warned_foreign: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ impl SessionSchedules {
             return None;
         }
         let book = Self {
-            zone: ScheduleZone::of(&config.environment, events),
+            zone: ScheduleZone::from_environment(&config.environment, events),
             clock,
             state: Mutex::default(),
             changed: Notify::new(),
@@ -104,7 +104,7 @@ impl SessionSchedules {
         };
         let now = book.now();
         let mut state = book.state();
-        state.seen = now;
+        state.last_clock_time = now;
         if let Err(why) = book.refresh(&mut state, now) {
             events.warn(format!("scheduled prompts are left out: {why}"));
         }
@@ -222,7 +222,7 @@ impl SessionSchedules {
         let due = self.due_of(&job.stored, &job.when, now);
         match (job.stored.recurring, due) {
             (true, Some(due)) => state.set_due(&job.stored.id, due),
-            _ => state.forget(&job.stored.id),
+            _ => state.remove_job(&job.stored.id),
         }
         false
     }
@@ -238,7 +238,7 @@ impl SessionSchedules {
         match next {
             Some(due) => state.set_due(&job.stored.id, due),
             None => {
-                state.forget(&job.stored.id);
+                state.remove_job(&job.stored.id);
                 if job.durable
                     && let Err(why) = self.durable.remove(&job.stored.id)
                 {
@@ -250,7 +250,7 @@ impl SessionSchedules {
         self.save(state);
         ScheduledPrompt {
             id: job.stored.id.clone(),
-            words: job.words(),
+            words: job.describe(),
             prompt: job.stored.prompt.clone(),
             is_last: job.stored.recurring && next.is_none(),
         }
@@ -266,7 +266,7 @@ impl SessionSchedules {
     /// Adjusts the jobs if the clock was put back; otherwise they would wait for times that have
     /// already passed.
     fn detect_clock_change(&self, state: &mut ScheduleState, now: i64) {
-        let before = std::mem::replace(&mut state.seen, now);
+        let before = std::mem::replace(&mut state.last_clock_time, now);
         if now + WOBBLE_MS >= before {
             return;
         }
@@ -286,7 +286,7 @@ impl SessionSchedules {
     /// Updates the durable jobs from the file of the directory.
     fn refresh(&self, state: &mut ScheduleState, now: i64) -> Result<(), String> {
         let content = self.durable.read()?;
-        if content.foreign > 0 && !std::mem::replace(&mut state.told_foreign, true) {
+        if content.foreign > 0 && !std::mem::replace(&mut state.has_warned_foreign, true) {
             self.events.warn(format!(
                 "{}: {} left out, because haft did not write {} for you here",
                 self.durable.path().display(),
@@ -354,7 +354,7 @@ impl SessionSchedules {
                 self.events.warn(format!(
                     "the scheduled prompt {} was missed: it was due at {}, when no session was running",
                     stored.id,
-                    self.written(due)
+                    self.format_time(due)
                 ));
                 false
             }
@@ -370,7 +370,7 @@ impl SessionSchedules {
         let zone = self.zone.get();
         let first = cron.next_after(Timestamp::from_millisecond(after).ok()?, &zone)?;
         let base = first.as_millisecond();
-        let share = |most: i64| most * i64::from(share_of(&stored.id)) / i64::from(u32::MAX);
+        let share = |most: i64| most * i64::from(shift_hash(&stored.id)) / i64::from(u32::MAX);
         if stored.recurring {
             let second = cron.next_after(first, &zone);
             let interval = second.map_or(i64::MAX, |second| second.as_millisecond() - base);
@@ -403,11 +403,11 @@ impl SessionSchedules {
         ScheduleInfo {
             id: job.stored.id.clone(),
             cron: job.stored.cron.clone(),
-            words: job.words(),
+            words: job.describe(),
             prompt: job.stored.prompt.clone(),
             recurring: job.stored.recurring,
             durable: job.durable,
-            next: self.written(job.due),
+            next: self.format_time(job.due),
         }
     }
 
@@ -426,7 +426,7 @@ impl SessionSchedules {
         if durable {
             self.durable.remove(id)?;
         }
-        state.forget(id);
+        state.remove_job(id);
         self.save(&state);
         Ok(())
     }
@@ -447,7 +447,7 @@ impl SessionSchedules {
     }
 
     /// Formats a time in ISO 8601, local time.
-    fn written(&self, milliseconds: i64) -> String {
+    fn format_time(&self, milliseconds: i64) -> String {
         let moment = Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::UNIX_EPOCH);
         let shown = moment.to_zoned(self.zone.get());
         shown.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
@@ -459,7 +459,7 @@ impl SessionSchedules {
 }
 
 impl ScheduleState {
-    fn has_room(&self) -> Result<(), ToolError> {
+    fn check_capacity(&self) -> Result<(), ToolError> {
         match self.jobs.len() < MOST {
             true => Ok(()),
             false => Err(ToolError::Refused(format!(
@@ -475,15 +475,15 @@ impl ScheduleState {
         }
     }
 
-    fn forget(&mut self, id: &str) {
+    fn remove_job(&mut self, id: &str) {
         self.jobs.retain(|job| job.stored.id != id);
     }
 }
 
 impl ScheduledJob {
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match &self.when {
-            JobTime::Calendar(cron) if self.stored.recurring => cron.words(),
+            JobTime::Calendar(cron) if self.stored.recurring => cron.describe(),
             JobTime::Calendar(cron) => format!("once, at the next time of \"{}\"", cron.text()),
             JobTime::Wakeup(reason) if reason.trim().is_empty() => "a wake-up".to_owned(),
             JobTime::Wakeup(reason) => format!("a wake-up: {}", reason.trim()),
@@ -492,7 +492,7 @@ impl ScheduledJob {
 }
 
 /// Returns a hash of an id, which determines the shift of a job.
-fn share_of(id: &str) -> u32 {
+fn shift_hash(id: &str) -> u32 {
     let hash = blake3::hash(id.as_bytes());
     let [a, b, c, d, ..] = *hash.as_bytes();
     u32::from_le_bytes([a, b, c, d])

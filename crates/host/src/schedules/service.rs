@@ -38,7 +38,7 @@ impl ScheduleStore for SessionSchedules {
         if new.durable {
             self.refresh(&mut state, now).map_err(ToolError::Failed)?;
         }
-        state.has_room()?;
+        state.check_capacity()?;
         let stored = StoredJob {
             id: Self::new_id(&state),
             cron: cron.text(),
@@ -110,7 +110,7 @@ impl ScheduleStore for SessionSchedules {
         let now = self.now();
         let mut state = self.state();
         self.detect_clock_change(&mut state, now);
-        state.has_room()?;
+        state.check_capacity()?;
         let span = i64::try_from(wakeup.seconds).unwrap_or(i64::MAX / 2_000);
         let due = now.saturating_add(span.saturating_mul(1_000));
         let id = Self::new_id(&state);
@@ -131,7 +131,7 @@ impl ScheduleStore for SessionSchedules {
         Ok(WakeupInfo {
             id,
             due_ms: due,
-            due: self.written(due),
+            due: self.format_time(due),
         })
     }
 

@@ -12,7 +12,7 @@ pub(super) enum ScheduleZone {
 }
 
 impl ScheduleZone {
-    pub(super) fn of(environment: &Environment, events: &EventEmitter) -> Self {
+    pub(super) fn from_environment(environment: &Environment, events: &EventEmitter) -> Self {
         let Some(given) = environment.variable("TZ") else {
             return Self::Machine;
         };

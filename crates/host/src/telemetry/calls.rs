@@ -12,7 +12,7 @@ impl CallListener for SessionTelemetry {
         let result = ended.result;
         let parent = {
             let mut state = self.state();
-            if !self.is_of_tools && state.recorded.len() < MOST_OPEN {
+            if !self.is_tool_session && state.recorded.len() < MOST_OPEN {
                 state.recorded.insert(result.call);
             }
             let agent = ended.agent.id.as_ref();
@@ -49,9 +49,9 @@ impl CallListener for SessionTelemetry {
         self.record(result, ended.began, parent, attributes);
     }
 
-    fn on_call_unjudged(&self, result: &CallResult) {
+    fn on_call_not_evaluated(&self, result: &CallResult) {
         // In sessions with an agent it is recorded when it is answered, with the right parent span.
-        if self.is_of_tools {
+        if self.is_tool_session {
             self.record_unjudged(result, None);
         }
     }

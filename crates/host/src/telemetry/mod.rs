@@ -48,7 +48,7 @@ pub(crate) struct SessionTelemetry {
     telemetry: Telemetry,
     state: Mutex<TraceState>,
     /// A session of tools has only calls: no runs, no model, and no events for answered calls.
-    is_of_tools: bool,
+    is_tool_session: bool,
 }
 
 #[derive(Default)]
@@ -107,16 +107,16 @@ impl SessionTelemetry {
         Some(Arc::new(Self {
             telemetry,
             state: Mutex::default(),
-            is_of_tools: false,
+            is_tool_session: false,
         }))
     }
 
     /// Returns the telemetry of a session of tools, which shares this exporter.
-    pub(crate) fn of_tools(&self) -> Arc<Self> {
+    pub(crate) fn for_tool_session(&self) -> Arc<Self> {
         Arc::new(Self {
             telemetry: self.telemetry.clone(),
             state: Mutex::default(),
-            is_of_tools: true,
+            is_tool_session: true,
         })
     }
 
@@ -142,7 +142,7 @@ impl SessionTelemetry {
             SessionEvent::Activity(SessionActivity::Running) => {
                 self.state().run.get_or_insert_with(RunSpan::begin);
             }
-            SessionEvent::Activity(SessionActivity::Idle) => self.state().forget_run(),
+            SessionEvent::Activity(SessionActivity::Idle) => self.state().end_run(),
             SessionEvent::Agent(event) => self.on_agent(event),
             SessionEvent::Hook(news) => self.on_hook(news),
             SessionEvent::Result(result) => self.on_result(result),
@@ -284,7 +284,7 @@ impl SessionTelemetry {
             attributes,
             error,
         });
-        self.state().forget_run();
+        self.state().end_run();
     }
 
     /// Records a prompt of the user, or of a program on the user's behalf.
@@ -309,7 +309,7 @@ impl SessionTelemetry {
         provider: &'static str,
         prices: Prices,
     ) -> Arc<dyn Model> {
-        model_replies::around(self, model, provider, prices)
+        model_replies::wrap_model(self, model, provider, prices)
     }
 
     /// Returns the listener that records calls.
@@ -388,7 +388,7 @@ impl TraceState {
 
     /// Ends the run. If calls are still running, background subagents may make further calls, so
     /// their spans are kept.
-    fn forget_run(&mut self) {
+    fn end_run(&mut self) {
         self.run = None;
         if self.calls.is_empty() {
             self.launches.clear();

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{RecordedSpan, SessionTelemetry, milliseconds, usage_attributes};
 
-pub(super) fn around(
+pub(super) fn wrap_model(
     telemetry: &Arc<SessionTelemetry>,
     inner: Arc<dyn Model>,
     provider: &'static str,
@@ -62,7 +62,7 @@ impl Model for MeasuredModel {
             first: None,
         };
         let stream = self.inner.stream(request, cancel);
-        Box::pin(stream.inspect(move |event| reply.note(event)))
+        Box::pin(stream.inspect(move |event| reply.record_event(event)))
     }
 }
 
@@ -86,11 +86,11 @@ struct MeasuredReply {
 }
 
 impl MeasuredReply {
-    fn note(&mut self, event: &Result<ModelEvent, ModelError>) {
+    fn record_event(&mut self, event: &Result<ModelEvent, ModelError>) {
         match event {
             Err(error) => {
                 self.failure = Some(kind_of(error));
-                self.fails("haft.api_error", EventSeverity::Error, error, None);
+                self.record_failure("haft.api_error", EventSeverity::Error, error, None);
             }
             Ok(ModelEvent::Start { id, model }) => {
                 self.id.clone_from(id);
@@ -103,10 +103,10 @@ impl MeasuredReply {
             Ok(ModelEvent::Stop { reason }) => self.stop = Some(reason.clone()),
             Ok(ModelEvent::Retry { attempt, error, .. }) => {
                 let attempt = Some(*attempt);
-                self.fails("haft.api_retry", EventSeverity::Warn, error, attempt);
+                self.record_failure("haft.api_retry", EventSeverity::Warn, error, attempt);
             }
             Ok(ModelEvent::Fallback { to, error, .. }) => {
-                self.fails("haft.api_fallback", EventSeverity::Warn, error, None);
+                self.record_failure("haft.api_fallback", EventSeverity::Warn, error, None);
                 self.model.clone_from(to);
             }
             Ok(ModelEvent::CutOff { error }) => self.failure = Some(kind_of(error)),
@@ -114,7 +114,7 @@ impl MeasuredReply {
         }
     }
 
-    fn fails(
+    fn record_failure(
         &self,
         name: &'static str,
         severity: EventSeverity,

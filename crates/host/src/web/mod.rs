@@ -15,7 +15,7 @@ use haft_tools::WebLimits;
 use crate::{Environment, HaftBuilder};
 
 pub(crate) use provider_search::ProviderSearch;
-use searxng::Searxng;
+use searxng::SearxngSearch;
 pub(crate) use small_model::{PageSummarizer, small_model_name};
 
 /// The setting for the search backend.
@@ -57,7 +57,7 @@ pub(crate) fn with_web(
         builder = builder.service(Arc::new(small));
     }
     let variable = environment.variable(VARIABLE);
-    let chosen = SearchChoice::of(variable.as_deref(), setting)?;
+    let chosen = SearchChoice::from_settings(variable.as_deref(), setting)?;
     if let Some(searcher) = chosen.searcher(http, parts.provider)? {
         builder = builder.service(Arc::new(searcher));
     }
@@ -73,13 +73,13 @@ enum SearchChoice {
     Provider {
         is_named: bool,
     },
-    NoOne,
+    Unavailable,
 }
 
 impl SearchChoice {
     /// Chooses the backend by the variable, the setting, and then the provider, if it supports
     /// search.
-    fn of(variable: Option<&str>, setting: Option<&str>) -> Result<Self, String> {
+    fn from_settings(variable: Option<&str>, setting: Option<&str>) -> Result<Self, String> {
         let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
         let variable = variable.map(str::trim).filter(|text| !text.is_empty());
         if let Some(url) = variable {
@@ -93,7 +93,7 @@ impl SearchChoice {
         match setting.map(str::trim).unwrap_or_default() {
             "" => Ok(Self::Provider { is_named: false }),
             "provider" => Ok(Self::Provider { is_named: true }),
-            "off" => Ok(Self::NoOne),
+            "off" => Ok(Self::Unavailable),
             tool if tool.starts_with("mcp__") => Ok(Self::Tool(tool.to_owned())),
             url if is_address(url) => Ok(Self::Searxng(url.to_owned())),
             other => Err(format!(
@@ -110,7 +110,7 @@ impl SearchChoice {
     ) -> Result<Option<WebSearcher>, String> {
         let service = |service: Box<dyn WebSearchBackend>| Ok(Some(WebSearcher::Service(service)));
         match self {
-            Self::Searxng(url) => service(Box::new(Searxng::new(&url, Arc::new(Http::new(http))))),
+            Self::Searxng(url) => service(Box::new(SearxngSearch::new(&url, Arc::new(Http::new(http))))),
             Self::Tool(name) => Ok(Some(WebSearcher::Tool(name))),
             Self::Provider { is_named } => {
                 match provider.filter(|provider| is_named || provider.is_known) {
@@ -118,7 +118,7 @@ impl SearchChoice {
                     None => Ok(None),
                 }
             }
-            Self::NoOne => Ok(None),
+            Self::Unavailable => Ok(None),
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
                 Some("https://s.example"),
                 searxng("https://s.example"),
             ),
-            (Some(" "), Some("off"), Ok(SearchChoice::NoOne)),
+            (Some(" "), Some("off"), Ok(SearchChoice::Unavailable)),
             (
                 None,
                 Some("mcp__s__find"),
@@ -152,13 +152,13 @@ mod tests {
         ];
         for (variable, setting, expected) in cases {
             assert_eq!(
-                SearchChoice::of(variable, setting),
+                SearchChoice::from_settings(variable, setting),
                 expected,
                 "{variable:?} {setting:?}"
             );
         }
         for (variable, setting) in [(Some("a.example"), None), (None, Some("google"))] {
-            assert!(SearchChoice::of(variable, setting).is_err());
+            assert!(SearchChoice::from_settings(variable, setting).is_err());
         }
     }
 }

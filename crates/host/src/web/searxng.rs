@@ -13,13 +13,13 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST: usize = 4 << 20;
 
-pub(super) struct Searxng {
+pub(super) struct SearxngSearch {
     /// The base URL, without a trailing slash.
     base: String,
     http: Arc<dyn HttpTransport>,
 }
 
-impl Searxng {
+impl SearxngSearch {
     /// Creates a backend with the instance at this URL. Any address is allowed, because the user
     /// configured it.
     pub(super) fn new(base: &str, http: Arc<dyn HttpTransport>) -> Self {
@@ -34,7 +34,7 @@ impl Searxng {
             url: format!(
                 "{}/search?q={}&format=json",
                 self.base,
-                encoded(&words(query))
+                encoded(&query_text(query))
             ),
             headers: vec![("accept".to_owned(), "application/json".to_owned())],
             body: Vec::new(),
@@ -59,7 +59,7 @@ impl Searxng {
     }
 }
 
-impl WebSearchBackend for Searxng {
+impl WebSearchBackend for SearxngSearch {
     fn search<'a>(
         &'a self,
         query: &'a WebQuery,
@@ -78,7 +78,7 @@ impl WebSearchBackend for Searxng {
 }
 
 /// Returns the query text, with hosts in the syntax of most engines.
-fn words(query: &WebQuery) -> String {
+fn query_text(query: &WebQuery) -> String {
     let mut words = query.words.clone();
     let sites: Vec<String> = query
         .allowed_domains
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(found.hits.len(), 1);
         assert_eq!(found.hits[0].snippet.as_deref(), Some("about a"));
         assert_eq!(found.text, "42\n43");
-        assert_eq!(words(&query), "a&b site:example.com");
+        assert_eq!(query_text(&query), "a&b site:example.com");
         assert_eq!(encoded("a&b ü\r\n"), "a%26b%20%C3%BC%0D%0A");
         let blocked = WebQuery {
             blocked_domains: vec!["example.com".to_owned()],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_agent::{AgentHandle, ModelSettings};
 use haft_contract::{BoxFuture, Content, SmallModel};
-use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
+use haft_models::{Conversation, Model, ModelRequest, RequestPrefix, SystemBlock};
 
 use crate::{Environment, model_names::ModelNames};
 
@@ -39,7 +39,7 @@ impl SmallModel for PageSummarizer {
     ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let name = self.names.resolve(&self.name).await?;
-            let prefix = Prefix::new(vec![SystemBlock::stable(instructions)], Vec::new());
+            let prefix = RequestPrefix::new(vec![SystemBlock::stable(instructions)], Vec::new());
             let mut conversation = Conversation::new();
             conversation.user([Content::text(text)]);
             let history = conversation.history();

@@ -10,7 +10,7 @@ use haft_contract::{
     ApprovalAnswer, ApprovalRequest, CardSection, ContextPatch, ProgressUpdate, RuleList, RuleScope,
 };
 use haft_host::{
-    AgentSession, CommandOutcome, CommandSource, Delivery, MemoryScope, RewindKind, SessionEvent,
+    AgentSession, CommandOutcome, CommandSource, PromptDelivery, MemoryScope, RewindKind, SessionEvent,
     SessionInput, UndoWhich, agent::AgentEvent,
 };
 use haft_testkit::{TempProject, until};
@@ -76,7 +76,7 @@ async fn a_call_is_reported_when_it_is_bound_and_while_it_runs() {
     let waits = "echo hello; until [ -e go ]; do sleep 0.05; done";
     let turns = json!([{"content": [bash(waits)]}, says("done")]);
     let driven = Driven::begin(&project, turns, yes);
-    driven.input.submit("go", Delivery::Steer);
+    driven.input.submit("go", PromptDelivery::Steer);
     let progress = |recorded: &Recorded| {
         let all = recorded.all().into_iter();
         all.filter_map(|event| match event {
@@ -127,7 +127,7 @@ async fn messages_that_were_not_delivered_come_back() {
     let project = TempProject::new([]);
     let hangs = json!([{"content": [{"type": "text", "text": "hm"}], "hangs": true}, says("x")]);
     let driven = Driven::begin(&project, hangs, no);
-    let first = driven.input.submit("go", Delivery::Steer);
+    let first = driven.input.submit("go", PromptDelivery::Steer);
     until("it is at work", || {
         let all = driven.recorded.all();
         all.iter().any(|event| event.reply_text().is_some())
@@ -135,21 +135,21 @@ async fn messages_that_were_not_delivered_come_back() {
     .await;
     let input = &driven.input;
     let ids = [
-        input.submit("one", Delivery::AfterRun),
-        input.submit("two", Delivery::Steer),
-        input.submit("three", Delivery::AfterRun),
+        input.submit("one", PromptDelivery::AfterRun),
+        input.submit("two", PromptDelivery::Steer),
+        input.submit("three", PromptDelivery::AfterRun),
     ];
-    let command = input.submit("/compact", Delivery::Steer);
+    let command = input.submit("/compact", PromptDelivery::Steer);
     let listed: Vec<_> = input.queued().iter().map(|one| one.uuid).collect();
     assert_eq!(listed, [ids[1], ids[0], ids[2], command]);
     assert_eq!(input.withdraw_newest().unwrap().uuid, command);
     // Up, Up: the two newest are back, one waits.
     assert_eq!(input.withdraw_newest().unwrap().uuid, ids[2]);
     let two = input.withdraw_newest().unwrap();
-    assert_eq!((two.uuid, two.delivery), (ids[1], Delivery::Steer));
+    assert_eq!((two.uuid, two.delivery), (ids[1], PromptDelivery::Steer));
     assert!(input.withdraw_message(ids[1]).is_none());
     // Said again, and stopped: all of it is back in the order in which it was given, nothing is sent.
-    input.submit("two again", Delivery::Steer);
+    input.submit("two again", PromptDelivery::Steer);
     let back = input.interrupt_and_withdraw();
     let texts: Vec<_> = back
         .iter()
@@ -173,7 +173,7 @@ async fn a_message_is_taken_back_or_interrupted_at_every_instant() {
     for step in 0..60 {
         let hangs = json!([{"content": [{"type": "text", "text": "hm"}], "hangs": true}]);
         let driven = Driven::begin(&project, hangs, no);
-        let said = driven.input.submit("go", Delivery::Steer);
+        let said = driven.input.submit("go", PromptDelivery::Steer);
         std::thread::sleep(Duration::from_micros(100 * step));
         let back = driven.input.interrupt_and_withdraw();
         match back.first() {
@@ -190,14 +190,14 @@ async fn a_message_that_steers_is_delivered_under_its_id() {
     let waits = "until [ -e go ]; do sleep 0.05; done";
     let turns = json!([{"content": [bash(waits)]}, says("done")]);
     let driven = Driven::begin(&project, turns, yes);
-    driven.input.submit("go", Delivery::Steer);
+    driven.input.submit("go", PromptDelivery::Steer);
     until("a call is made", || {
         let all = driven.recorded.all();
         all.iter()
             .any(|event| matches!(event, SessionEvent::Agent(AgentEvent::CallBound { .. })))
     })
     .await;
-    let id = driven.input.submit("and this", Delivery::Steer);
+    let id = driven.input.submit("and this", PromptDelivery::Steer);
     project.write("work/go", "");
     driven.answered(1).await;
     let recorded = driven.end().await;
@@ -253,7 +253,7 @@ async fn a_question_says_what_why_and_where_an_answer_can_be_kept() {
             _ => ApprovalAnswer::Allow,
         }
     });
-    driven.input.submit("go", Delivery::Steer);
+    driven.input.submit("go", PromptDelivery::Steer);
     driven.answered(1).await;
     let recorded = driven.end().await;
     let asked = asked.lock().unwrap();
@@ -298,7 +298,7 @@ async fn what_a_person_changes_is_judged_again() {
     let driven = Driven::begin(&project, turns, move |_| ApprovalAnswer::InputEdited {
         input: json!({"command": changed}),
     });
-    driven.input.submit("go", Delivery::Steer);
+    driven.input.submit("go", PromptDelivery::Steer);
     driven.answered(1).await;
     let recorded = driven.end().await;
     let said = recorded.results();
@@ -322,7 +322,7 @@ async fn commands_that_only_read_act_at_once_and_others_wait() {
     assert_eq!(named("user:help").unwrap().source, CommandSource::Command);
     let before = driven.input.command("/status").await;
     assert!(matches!(before, CommandOutcome::Answered(Ok(text)) if text.contains("not begun")));
-    driven.input.submit("go", Delivery::Steer);
+    driven.input.submit("go", PromptDelivery::Steer);
     until("it is at work", || {
         let all = driven.recorded.all();
         all.iter().any(|event| event.reply_text().is_some())
@@ -359,7 +359,7 @@ async fn changes_are_listed_taken_back_and_made_again() {
         says("done"),
     ]);
     let driven = Driven::begin(&project, turns, yes);
-    let message = driven.input.submit("change it", Delivery::Steer);
+    let message = driven.input.submit("change it", PromptDelivery::Steer);
     driven.answered(1).await;
     assert_eq!(project.read("work/a.txt"), "new\n");
     let input = &driven.input;
@@ -392,9 +392,9 @@ async fn going_back_says_first_what_changes_and_can_be_taken_back() {
         says("three"),
     ]);
     let driven = Driven::begin(&project, turns, yes);
-    let first = driven.input.submit("first", Delivery::AfterRun);
+    let first = driven.input.submit("first", PromptDelivery::AfterRun);
     driven.answered(1).await;
-    let second = driven.input.submit("second", Delivery::AfterRun);
+    let second = driven.input.submit("second", PromptDelivery::AfterRun);
     driven.answered(2).await;
     let points = driven.input.rewind_points().unwrap();
     let said: Vec<_> = points
@@ -406,7 +406,7 @@ async fn going_back_says_first_what_changes_and_can_be_taken_back() {
     // Without a word on how, nothing changes.
     driven
         .input
-        .submit(format!("/rewind {second}"), Delivery::AfterRun);
+        .submit(format!("/rewind {second}"), PromptDelivery::AfterRun);
     driven.answered(3).await;
     assert!(project.path("work/a.txt").exists());
     assert_eq!(driven.input.rewind_points().unwrap().len(), 2);
@@ -418,7 +418,7 @@ async fn going_back_says_first_what_changes_and_can_be_taken_back() {
     let back = answer.split("/rewind ").last().unwrap().to_owned();
     driven
         .input
-        .submit(format!("/rewind {back}"), Delivery::AfterRun);
+        .submit(format!("/rewind {back}"), PromptDelivery::AfterRun);
     driven.answered(5).await;
     assert_eq!(driven.input.rewind_points().unwrap().len(), 2, "{answer}");
     let recorded = driven.end().await;
@@ -465,20 +465,20 @@ async fn what_is_remembered_and_permitted_stands_in_the_file_that_was_chosen() {
 async fn an_earlier_conversation_goes_on_in_place_of_this_one() {
     let project = TempProject::new([]);
     let first = Driven::begin(&project, json!([says("one")]), no);
-    first.input.submit("the first talk", Delivery::AfterRun);
+    first.input.submit("the first talk", PromptDelivery::AfterRun);
     first.answered(1).await;
     let id = first.input.session_id().unwrap();
     first.end().await;
     let second = Driven::begin(&project, json!([says("two"), says("three")]), no);
-    second.input.submit("another talk", Delivery::AfterRun);
+    second.input.submit("another talk", PromptDelivery::AfterRun);
     second.answered(1).await;
     let listed = second.input.session_entries(false).unwrap();
     assert_eq!(listed.len(), 2);
     second
         .input
-        .submit(format!("/resume {id}"), Delivery::AfterRun);
+        .submit(format!("/resume {id}"), PromptDelivery::AfterRun);
     second.answered(2).await;
-    second.input.submit("go on", Delivery::AfterRun);
+    second.input.submit("go on", PromptDelivery::AfterRun);
     second.answered(3).await;
     assert_eq!(second.input.session_id(), Some(id));
     let path = second.input.transcript_path().unwrap();
@@ -519,7 +519,7 @@ async fn a_question_says_where_a_link_leads() {
     };
     let turns = json!([{"content": reads}, says("done")]);
     let driven = Driven::begin(&project, turns, answers);
-    driven.input.submit("go", Delivery::Steer);
+    driven.input.submit("go", PromptDelivery::Steer);
     driven.answered(1).await;
     driven.end().await;
     let leads = project.path("home/notes.txt").canonicalize().unwrap();
@@ -539,7 +539,7 @@ async fn hooks_hear_that_a_person_who_looks_elsewhere_is_waited_for() {
     ]}});
     project.write("home/.claude/settings.json", settings.to_string());
     let driven = Driven::begin(&project, json!([says("done")]), no);
-    driven.input.submit("go", Delivery::Steer);
+    driven.input.submit("go", PromptDelivery::Steer);
     driven.answered(1).await;
     in_time(driven.input.notify_waiting_for_user("It is done")).await;
     let told = project.path("work/told.json");

@@ -2,7 +2,7 @@
 
 use haft_contract::PermissionMode;
 use haft_host::{
-    AgentSession, Delivery, SessionActivity, SessionEvent, SessionInput, SessionParts, StopKind,
+    AgentSession, PromptDelivery, SessionActivity, SessionEvent, SessionInput, SessionParts, StopKind,
     agent::{AgentEvent, Prompt},
 };
 use haft_testkit::TempProject;
@@ -175,7 +175,7 @@ async fn what_a_message_names_comes_with_it_also_during_a_run() {
         if let SessionEvent::Agent(AgentEvent::CallBound { .. }) = event
             && let Some(input) = input.get()
         {
-            input.submit(Prompt::typed("see @notes.txt, too"), Delivery::Steer);
+            input.submit(Prompt::typed("see @notes.txt, too"), PromptDelivery::Steer);
         }
     });
     let parts = parts.model(Arc::new(model.clone()));

@@ -10,7 +10,7 @@ use crate::stamp::Stamp;
 
 /// The attributes that a file gets when it is created again after a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Attributes {
+pub(crate) struct FileAttributes {
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -18,8 +18,8 @@ pub(crate) struct Attributes {
     pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Attributes {
-    pub(crate) fn of(file: &File, stamp: &Stamp) -> io::Result<Self> {
+impl FileAttributes {
+    pub(crate) fn from_file(file: &File, stamp: &Stamp) -> io::Result<Self> {
         Ok(Self {
             mode: stamp.mode & 0o7777,
             uid: stamp.uid,
@@ -61,7 +61,7 @@ pub(super) fn copy(from: &File, to: &File, stamp: &Stamp) -> io::Result<bool> {
 
 /// Changes the owner; `false` if that is not permitted.
 fn give_to(file: &File, uid: u32, gid: u32) -> io::Result<bool> {
-    let own = Stamp::of(&file.metadata()?);
+    let own = Stamp::from_metadata(&file.metadata()?);
     if (own.uid, own.gid) == (uid, gid) {
         return Ok(true);
     }
@@ -76,7 +76,7 @@ fn give_to(file: &File, uid: u32, gid: u32) -> io::Result<bool> {
 pub(super) fn keep_mode(file: &File, stamp: &Stamp) {
     let changed = file
         .metadata()
-        .is_ok_and(|now| Stamp::of(&now).mode != stamp.mode);
+        .is_ok_and(|now| Stamp::from_metadata(&now).mode != stamp.mode);
     if changed {
         let _ = fchmod(file, mode_of(stamp));
     }

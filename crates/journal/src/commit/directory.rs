@@ -40,7 +40,7 @@ pub(crate) struct TargetDirectory {
 
 impl TargetDirectory {
     /// Opens the directory of a resolved path. [`io::ErrorKind::NotFound`] if it does not exist.
-    pub(crate) fn of(real: &Path) -> io::Result<Self> {
+    pub(crate) fn open(real: &Path) -> io::Result<Self> {
         let (parent, name) = split(real)?;
         Ok(Self {
             handle: open_directory(parent)?,
@@ -80,7 +80,7 @@ impl TargetDirectory {
     /// Returns the target's whole content, or `None` if the file does not exist.
     pub(crate) fn snapshot(&self, limit: u64) -> Result<Option<FileSnapshot>, JournalError> {
         let opened = open_regular_in(self.handle.as_fd(), &self.name, &self.real);
-        FileSnapshot::of(opened, &self.real, limit)
+        FileSnapshot::from_opened(opened, &self.real, limit)
     }
 
     pub(crate) fn open_target(&self, access: Access) -> io::Result<File> {
@@ -267,7 +267,7 @@ pub(crate) fn remove_made<'p>(made: impl IntoIterator<Item = &'p PathBuf>) {
     for path in outermost_first.into_iter().rev() {
         // A directory that was never created or that is in use does not stop the removal of the
         // others.
-        if let Ok(above) = TargetDirectory::of(path) {
+        if let Ok(above) = TargetDirectory::open(path) {
             let _ = unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR);
         }
     }

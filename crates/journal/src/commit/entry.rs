@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::attributes::Attributes;
+use super::attributes::FileAttributes;
 use super::directory::{DIRECTORY, TargetDirectory, TempFile, is_own_temporary};
 use crate::stamp::{ContentHash, Stamp};
 
@@ -25,14 +25,14 @@ pub(crate) enum ReplacePolicy {
 }
 
 /// The modification time to set, in nanoseconds since the epoch; `None` leaves the current time.
-pub(crate) type Times = Option<i64>;
+pub(crate) type NewMtime = Option<i64>;
 
 /// A file that is created again.
 pub(crate) struct NewFile<'a> {
     pub(crate) from: &'a File,
     pub(crate) hash: &'a str,
-    pub(crate) attributes: &'a Attributes,
-    pub(crate) mtime: Times,
+    pub(crate) attributes: &'a FileAttributes,
+    pub(crate) mtime: NewMtime,
     /// Syncs the content, so that it survives a power failure.
     pub(crate) sync: bool,
 }
@@ -41,7 +41,7 @@ impl TargetDirectory {
     /// Returns the stamp of the entry without following links.
     pub(crate) fn stamp(&self) -> io::Result<Option<Stamp>> {
         match statat(&self.handle, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => Ok(Some(Stamp::of_stat(&found))),
+            Ok(found) => Ok(Some(Stamp::from_stat(&found))),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -77,7 +77,7 @@ impl TargetDirectory {
         &self,
         temporary: &OsStr,
         target: &Path,
-        mtime: Times,
+        mtime: NewMtime,
         place: ReplacePolicy,
     ) -> io::Result<()> {
         symlinkat(target, &self.handle, temporary)?;
@@ -86,7 +86,7 @@ impl TargetDirectory {
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             let _ = utimensat(&self.handle, temporary, &times(mtime), flags);
         }
-        self.settle(temporary, place)
+        self.move_into_place(temporary, place)
     }
 
     /// Creates a hard link to the file of `twin`.
@@ -98,10 +98,10 @@ impl TargetDirectory {
     ) -> io::Result<()> {
         let none = AtFlags::empty();
         linkat(&twin.handle, &twin.name, &self.handle, temporary, none)?;
-        self.settle(temporary, place)
+        self.move_into_place(temporary, place)
     }
 
-    fn settle(&self, temporary: &OsStr, place: ReplacePolicy) -> io::Result<()> {
+    fn move_into_place(&self, temporary: &OsStr, place: ReplacePolicy) -> io::Result<()> {
         let (handle, target) = (&self.handle, self.name.as_os_str());
         let settled = match place {
             ReplacePolicy::MayReplace => renameat(handle, temporary, handle, target),
@@ -140,7 +140,7 @@ impl TargetDirectory {
     }
 
     /// Sets the mode of the entry. Follows no link; links have no mode.
-    pub(crate) fn give_mode(&self, mode: u32) -> io::Result<()> {
+    pub(crate) fn set_mode(&self, mode: u32) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode & 0o7777);
         match openat(&self.handle, &self.name, flags, Mode::empty()) {
@@ -163,7 +163,7 @@ impl TargetDirectory {
     }
 
     /// Changes the owner, if that is permitted.
-    pub(crate) fn give_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
+    pub(crate) fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
         let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
         match chownat(
             &self.handle,
@@ -177,7 +177,7 @@ impl TargetDirectory {
         }
     }
 
-    pub(crate) fn give_times(&self, mtime: i64) -> io::Result<()> {
+    pub(crate) fn set_mtime(&self, mtime: i64) -> io::Result<()> {
         let times = times(Some(mtime));
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         Ok(utimensat(&self.handle, &self.name, &times, flags)?)
@@ -239,7 +239,7 @@ fn copy(mut from: &File, to: &mut File) -> io::Result<String> {
     }
 }
 
-fn times(mtime: Times) -> Timestamps {
+fn times(mtime: NewMtime) -> Timestamps {
     let omit = Timespec {
         tv_sec: 0,
         tv_nsec: UTIME_OMIT,

@@ -21,12 +21,12 @@ use rustix::io::Errno;
 use crate::error::JournalError;
 use crate::open::FileSnapshot;
 use crate::stamp::Stamp;
-pub(crate) use attributes::Attributes;
+pub(crate) use attributes::FileAttributes;
 use directory::TempFile;
 pub(crate) use directory::{
     TargetDirectory, is_own_temporary, missing_parents, remove_made, temporary_name,
 };
-pub(crate) use entry::{NewFile, ReplacePolicy, Times};
+pub(crate) use entry::{NewFile, ReplacePolicy, NewMtime};
 
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;
@@ -34,10 +34,10 @@ pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalErr
 /// Fails for a file that must not or cannot be written, before anything is done.
 pub(crate) fn check_writable(real: &Path, stamp: &Stamp) -> Result<(), JournalError> {
     let access = accessat(CWD, real, Access::WRITE_OK, AtFlags::EACCESS);
-    judge_writable(real, stamp, access)
+    check_access(real, stamp, access)
 }
 
-fn judge_writable(
+fn check_access(
     real: &Path,
     stamp: &Stamp,
     access: Result<(), Errno>,
@@ -62,7 +62,7 @@ pub(crate) fn create(
     real: &Path,
     content: &[u8],
     temporary: &OsStr,
-    attributes: Option<&Attributes>,
+    attributes: Option<&FileAttributes>,
 ) -> Result<Stamp, JournalError> {
     let failed = |error: io::Error| open_failed("create", real, error);
     let (directory, parents) = TargetDirectory::make(real).map_err(failed)?;
@@ -74,7 +74,7 @@ pub(crate) fn create(
         attributes.give(&temporary.file).map_err(failed)?;
     }
     temporary.file.sync_all().map_err(failed)?;
-    let placed = CommittedFile::of(&temporary.file).map_err(failed)?;
+    let placed = CommittedFile::new(&temporary.file).map_err(failed)?;
     match temporary.rename_to_new() {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(drifted(real)),
@@ -93,8 +93,8 @@ pub(crate) fn replace(
     temporary: &OsStr,
     before_in_place: BeforeInPlace<'_>,
 ) -> Result<Stamp, JournalError> {
-    let directory = TargetDirectory::of(real).map_err(|error| open_failed("write", real, error))?;
-    judge_writable(real, &before.stamp, directory.may_write())?;
+    let directory = TargetDirectory::open(real).map_err(|error| open_failed("write", real, error))?;
+    check_access(real, &before.stamp, directory.may_write())?;
     if before.stamp.links == 1
         && let Some(stamp) = replace_by_rename(real, &directory, before, content, temporary)?
     {
@@ -106,8 +106,8 @@ pub(crate) fn replace(
 /// Removes the name of a file that is still as in `before`.
 pub(crate) fn remove(real: &Path, before: &FileSnapshot) -> Result<(), JournalError> {
     let failed = |error: io::Error| open_failed("remove", real, error);
-    let directory = TargetDirectory::of(real).map_err(failed)?;
-    judge_writable(real, &before.stamp, Ok(()))?;
+    let directory = TargetDirectory::open(real).map_err(failed)?;
+    check_access(real, &before.stamp, Ok(()))?;
     let target = directory.open_target(Access::READ_OK).map_err(failed)?;
     if !is_unchanged(&directory, &target, before).map_err(failed)? {
         return Err(drifted(real));
@@ -151,7 +151,7 @@ fn replace_by_rename(
         return Ok(None);
     }
     temporary.file.sync_all().map_err(failed)?;
-    let placed = CommittedFile::of(&temporary.file).map_err(failed)?;
+    let placed = CommittedFile::new(&temporary.file).map_err(failed)?;
     if !is_unchanged(directory, &target, before).map_err(failed)? {
         return Err(drifted(real));
     }
@@ -180,7 +180,7 @@ fn replace_in_place(
     }
     // Reserves space first, so that a full disk fails before the first old byte is overwritten.
     reserve(&target, content.len()).map_err(failed)?;
-    let placed = CommittedFile::of(&target).map_err(failed)?;
+    let placed = CommittedFile::new(&target).map_err(failed)?;
     before_in_place()?;
     if let Err(error) = overwrite(&target, content) {
         return Err(match overwrite(&target, &before.bytes) {
@@ -203,8 +203,8 @@ struct CommittedFile {
 }
 
 impl CommittedFile {
-    fn of(file: &File) -> io::Result<Self> {
-        let before = Stamp::of(&file.metadata()?);
+    fn new(file: &File) -> io::Result<Self> {
+        let before = Stamp::from_metadata(&file.metadata()?);
         let file = file.try_clone()?;
         Ok(Self { file, before })
     }
@@ -213,7 +213,7 @@ impl CommittedFile {
     /// which makes the file look changed.
     fn stamp(self) -> Stamp {
         match self.file.metadata() {
-            Ok(now) => Stamp::of(&now),
+            Ok(now) => Stamp::from_metadata(&now),
             Err(_) => self.before,
         }
     }

@@ -9,7 +9,7 @@ use std::{cell::OnceCell, ops::Range};
 use super::EditFile;
 use super::line_diff::{runs, texts};
 use crate::diff::LineRun;
-use crate::lines::{Break, BreakCounts, BreakStyle, Line, find_break, split_lines};
+use crate::lines::{LineBreak, BreakCounts, BreakStyle, Line, find_break, split_lines};
 
 /// The old and the new text as the model typed them. Their lines are compared only once, however
 /// many matches the edit has.
@@ -57,7 +57,7 @@ pub(super) struct BreakWriter<'a> {
     file: &'a EditFile<'a>,
     /// The offset and kind of the break found last. It is reused while it is still ahead, so that
     /// many matches on one long line do not each scan to its end.
-    ahead: Option<(usize, Option<Break>)>,
+    ahead: Option<(usize, Option<LineBreak>)>,
 }
 
 impl<'a> BreakWriter<'a> {
@@ -86,21 +86,21 @@ impl<'a> BreakWriter<'a> {
     }
 
     /// Returns the break for each new line. Ranges must be ascending.
-    pub(super) fn breaks(&mut self, range: &Range<usize>, typed: &TypedChange<'_>) -> Vec<Break> {
+    pub(super) fn breaks(&mut self, range: &Range<usize>, typed: &TypedChange<'_>) -> Vec<LineBreak> {
         let style = self.file.style;
         let matched = &self.file.text()[range.clone()];
-        let counts = BreakCounts::of(matched);
+        let counts = BreakCounts::from_bytes(matched);
         let extra = match counts.majority() {
-            Some(line_break) if style == BreakStyle::Cr || line_break != Break::Cr => line_break,
+            Some(line_break) if style == BreakStyle::Cr || line_break != LineBreak::Cr => line_break,
             _ => self
                 .break_after(range.end)
                 .or(self.file.counts.majority())
-                .unwrap_or(Break::Lf),
+                .unwrap_or(LineBreak::Lf),
         };
         if style != BreakStyle::Mixed {
             return vec![extra; typed.new_lines().len()];
         }
-        let mut replaced: Vec<Option<Break>> = split_lines(matched, style)
+        let mut replaced: Vec<Option<LineBreak>> = split_lines(matched, style)
             .map(|line| line.line_break)
             .collect();
         // The match ends within a line: use the break after the match.
@@ -112,7 +112,7 @@ impl<'a> BreakWriter<'a> {
         aligned(&replaced, typed, extra)
     }
 
-    fn break_after(&mut self, position: usize) -> Option<Break> {
+    fn break_after(&mut self, position: usize) -> Option<LineBreak> {
         if let Some((at, line_break)) = self.ahead
             && at >= position
         {
@@ -143,7 +143,7 @@ pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
             let line_break = if last {
                 line.line_break
             } else {
-                Some(Break::Cr)
+                Some(LineBreak::Cr)
             };
             lines.push(Line { text, line_break });
         }
@@ -152,7 +152,7 @@ pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
 }
 
 /// Assigns breaks to the new lines, given those of the replaced lines.
-fn aligned(replaced: &[Option<Break>], typed: &TypedChange<'_>, extra: Break) -> Vec<Break> {
+fn aligned(replaced: &[Option<LineBreak>], typed: &TypedChange<'_>, extra: LineBreak) -> Vec<LineBreak> {
     let mut breaks = vec![extra; typed.new_lines().len()];
     for run in typed.runs() {
         for (old_index, new_index) in run.old.clone().zip(run.new.clone()) {

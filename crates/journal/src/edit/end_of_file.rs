@@ -5,13 +5,13 @@
 
 use std::iter;
 
-use super::fold::Folded;
-use super::{EditSearch, Tier, TierMatch};
+use super::fold::FoldedText;
+use super::{EditSearch, MatchTier, TierMatch};
 use crate::lines::BreakStyle;
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let (file, text) = (search.file, &search.breaks.text);
-    let old = Folded::breaks(search.change.old.as_bytes(), file.style);
+    let old = FoldedText::breaks(search.change.old.as_bytes(), file.style);
     let needle = old.text.strip_suffix(b"\n")?;
     if needle.is_empty() || text.ends_with(b"\n") || !text.ends_with(needle) {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     }
     let without_break = |text| without_final_break(text, file.style).to_owned();
     Some(TierMatch {
-        tier: Tier::EndOfFile,
+        tier: MatchTier::EndOfFile,
         ranges: iter::once(range).collect(),
         old: without_break(search.change.old),
         new: without_break(search.change.new),

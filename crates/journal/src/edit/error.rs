@@ -1,6 +1,6 @@
 //! Errors of edits.
 
-use super::{Tier, places};
+use super::{MatchTier, places};
 use crate::text::Encoding;
 
 /// The reason why an edit was not made. The texts are for the model; the caller adds the path.
@@ -27,7 +27,7 @@ pub enum EditError {
     Ambiguous {
         count: usize,
         lines: Vec<u64>,
-        tier: Tier,
+        tier: MatchTier,
     },
     /// The only match may cut a character of a double-byte code page in half.
     #[error(
@@ -81,10 +81,10 @@ fn help_below(help: &str) -> String {
     }
 }
 
-fn tolerance(tier: Tier) -> &'static str {
+fn tolerance(tier: MatchTier) -> &'static str {
     match tier {
-        Tier::Typography => " (none exact; ignoring the kind of quotes, dashes and spaces)",
-        Tier::TrailingBlanks => " (none exact; ignoring whitespace at line ends)",
+        MatchTier::Typography => " (none exact; ignoring the kind of quotes, dashes and spaces)",
+        MatchTier::TrailingBlanks => " (none exact; ignoring whitespace at line ends)",
         _ => "",
     }
 }

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::fold::Folded;
-use super::{EditFile, EditSearch, Tier, TierMatch};
+use super::fold::FoldedText;
+use super::{EditFile, EditSearch, MatchTier, TierMatch};
 use crate::step_counter::spend;
 
 /// Ranges of the file that equal the old text, ascending.
-pub(super) struct Candidates {
+pub(super) struct ExactCandidates {
     pub(super) ranges: Vec<Range<usize>>,
     /// The offset of the first match that was skipped because it may cut a character.
     pub(super) first_inside_character: Option<usize>,
@@ -22,32 +22,32 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
         candidates(search.file, search.breaks, search.change.old)
     };
     search.inside_character.set(found.first_inside_character);
-    search.matched(Tier::Exact, found.ranges)
+    search.matched(MatchTier::Exact, found.ranges)
 }
 
 /// Finds matches with CRLF and LF treated as equal; `folded` is the file with its breaks folded.
-pub(super) fn candidates(file: &EditFile<'_>, folded: &Folded<'_>, old: &str) -> Candidates {
-    let needle = Folded::breaks(old.as_bytes(), file.style);
-    let occurrences = Occurrences::new(&folded.text, &needle.text);
+pub(super) fn candidates(file: &EditFile<'_>, folded: &FoldedText<'_>, old: &str) -> ExactCandidates {
+    let needle = FoldedText::breaks(old.as_bytes(), file.style);
+    let occurrences = NeedleOccurrences::new(&folded.text, &needle.text);
     let ranges =
         occurrences.map(|start| folded.original(start)..folded.original(start + needle.text.len()));
     whole_characters(file, ranges)
 }
 
 /// Finds matches with breaks compared literally; a match does not begin or end inside a CRLF.
-fn literal_candidates(file: &EditFile<'_>, old: &str) -> Candidates {
+fn literal_candidates(file: &EditFile<'_>, old: &str) -> ExactCandidates {
     let splits = |position: usize| {
         position > 0
             && file.text()[position - 1] == b'\r'
             && file.text().get(position) == Some(&b'\n')
     };
-    let ranges = Occurrences::new(file.text(), old.as_bytes())
+    let ranges = NeedleOccurrences::new(file.text(), old.as_bytes())
         .map(|start| start..start + old.len())
         .filter(|range| !splits(range.start) && !splits(range.end));
     whole_characters(file, ranges)
 }
 
-fn whole_characters(file: &EditFile<'_>, ranges: impl Iterator<Item = Range<usize>>) -> Candidates {
+fn whole_characters(file: &EditFile<'_>, ranges: impl Iterator<Item = Range<usize>>) -> ExactCandidates {
     let mut first_inside_character = None;
     let ranges = ranges
         .filter(|range| {
@@ -58,7 +58,7 @@ fn whole_characters(file: &EditFile<'_>, ranges: impl Iterator<Item = Range<usiz
             !inside
         })
         .collect();
-    Candidates {
+    ExactCandidates {
         ranges,
         first_inside_character,
     }
@@ -69,7 +69,7 @@ fn whole_characters(file: &EditFile<'_>, ranges: impl Iterator<Item = Range<usiz
 /// After a match the next candidate is the needle's smallest period further on, which costs only as
 /// many comparisons as the period is long. Only if that fails a full search is needed, and then the
 /// next match is at least half a needle away. So searching `aaaa` in a long run of `a` is linear.
-pub(super) struct Occurrences<'t, 'n> {
+pub(super) struct NeedleOccurrences<'t, 'n> {
     text: &'t [u8],
     needle: &'n [u8],
     finder: memmem::Finder<'n>,
@@ -78,7 +78,7 @@ pub(super) struct Occurrences<'t, 'n> {
     last: Option<usize>,
 }
 
-impl<'t, 'n> Occurrences<'t, 'n> {
+impl<'t, 'n> NeedleOccurrences<'t, 'n> {
     /// Starts a search; an empty needle occurs nowhere.
     pub(super) fn new(text: &'t [u8], needle: &'n [u8]) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl<'t, 'n> Occurrences<'t, 'n> {
     }
 }
 
-impl Iterator for Occurrences<'_, '_> {
+impl Iterator for NeedleOccurrences<'_, '_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -163,7 +163,7 @@ mod tests {
             ("abaXaba", "aba", &[0, 4]),
         ];
         for (text, needle, expected) in cases {
-            let found: Vec<_> = Occurrences::new(text.as_bytes(), needle.as_bytes()).collect();
+            let found: Vec<_> = NeedleOccurrences::new(text.as_bytes(), needle.as_bytes()).collect();
             assert_eq!(found, expected, "{needle} in {text}");
         }
     }
@@ -172,13 +172,13 @@ mod tests {
     fn a_long_needle_in_a_sea_of_its_own_kind_stays_linear() {
         let text = vec![b'a'; 2 << 20];
         let needle = vec![b'a'; 1 << 20];
-        assert_eq!(Occurrences::new(&text, &needle).count(), (1 << 20) + 1);
+        assert_eq!(NeedleOccurrences::new(&text, &needle).count(), (1 << 20) + 1);
     }
 
     proptest! {
         #[test]
         fn occurrences_agree_with_the_naive_search(text in "[ab]{0,60}", needle in "[ab]{1,9}") {
-            let found: Vec<_> = Occurrences::new(text.as_bytes(), needle.as_bytes()).collect();
+            let found: Vec<_> = NeedleOccurrences::new(text.as_bytes(), needle.as_bytes()).collect();
             let naive: Vec<_> =
                 (0..text.len()).filter(|&at| text[at..].starts_with(&needle)).collect();
             prop_assert_eq!(found, naive);

@@ -3,13 +3,13 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use super::{BOM, EditError, EditPlan, Splice, Tier, places};
+use super::{BOM, EditError, EditPlan, Splice, MatchTier, places};
 use crate::encoding::{self, DecodedView};
 use crate::lines::{BreakCounts, BreakStyle, break_byte, find_break};
 use crate::text::Encoding;
 
 /// A part of the written text.
-pub(super) enum Piece {
+pub(super) enum DraftPiece {
     /// A range of the file's text, written with its original bytes.
     Kept(Range<usize>),
     /// New text, in UTF-8.
@@ -17,9 +17,9 @@ pub(super) enum Piece {
 }
 
 /// A splice of the file's text, before it is converted to a splice of its bytes.
-pub(super) struct Draft {
+pub(super) struct SpliceDraft {
     pub(super) range: Range<usize>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<DraftPiece>,
 }
 
 /// A file that may be edited, with the facts that the rules need.
@@ -34,14 +34,14 @@ pub(super) struct EditFile<'a> {
 }
 
 impl<'a> EditFile<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
-        DecodedView::of(bytes)
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, EditError> {
+        DecodedView::decode(bytes)
             .ok_or(EditError::Binary)
             .map(Self::under)
     }
 
     pub(super) fn under(view: DecodedView<'a>) -> Self {
-        let counts = BreakCounts::of(&view.text[view.mark_length..]);
+        let counts = BreakCounts::from_bytes(&view.text[view.mark_length..]);
         Self {
             view,
             style: counts.style(),
@@ -62,7 +62,7 @@ impl<'a> EditFile<'a> {
     /// page is unknown, and even a guess that is marked certain may be wrong.
     pub(super) fn splits_character(&self, range: &Range<usize>) -> bool {
         match self.view.encoding {
-            Encoding::Legacy { .. } => self.begins_inside_character(range.start),
+            Encoding::Legacy { .. } => self.is_inside_character(range.start),
             Encoding::CodePage(page) => {
                 let contested = self
                     .contested
@@ -78,7 +78,7 @@ impl<'a> EditFile<'a> {
 
     /// Returns whether, in an unknown code page, this byte may be the second half of a double-byte
     /// character or a later part of a four-byte one (GB18030).
-    fn begins_inside_character(&self, position: usize) -> bool {
+    fn is_inside_character(&self, position: usize) -> bool {
         let text = self.text();
         let at = |offset: isize| {
             let index = position.checked_add_signed(offset);
@@ -104,15 +104,15 @@ impl<'a> EditFile<'a> {
             return Err(EditError::OldEmpty);
         }
         let typed = self.without_second_mark(end, new).as_bytes().to_vec();
-        let draft = Draft {
+        let draft = SpliceDraft {
             range: end..end,
-            pieces: vec![Piece::Typed(typed)],
+            pieces: vec![DraftPiece::Typed(typed)],
         };
-        self.finish(vec![draft], Tier::Exact)
+        self.finish(vec![draft], MatchTier::Exact)
     }
 
     /// Converts drafts to splices: unchanged pieces keep their bytes, typed ones are encoded.
-    pub(super) fn finish(&self, drafts: Vec<Draft>, tier: Tier) -> Result<EditPlan, EditError> {
+    pub(super) fn finish(&self, drafts: Vec<SpliceDraft>, tier: MatchTier) -> Result<EditPlan, EditError> {
         let in_text: Vec<Splice> = drafts
             .iter()
             .map(|draft| Splice {
@@ -125,7 +125,7 @@ impl<'a> EditFile<'a> {
                     .collect(),
             })
             .collect();
-        let places = places::of(self, &in_text);
+        let places = places::splice_places(self, &in_text);
         let splices = if self.view.is_source() {
             self.require_known(&drafts)?;
             in_text
@@ -147,20 +147,20 @@ impl<'a> EditFile<'a> {
         })
     }
 
-    fn text_of<'p>(&'p self, piece: &'p Piece) -> &'p [u8] {
+    fn text_of<'p>(&'p self, piece: &'p DraftPiece) -> &'p [u8] {
         match piece {
-            Piece::Kept(range) => &self.text()[range.clone()],
-            Piece::Typed(text) => text,
+            DraftPiece::Kept(range) => &self.text()[range.clone()],
+            DraftPiece::Typed(text) => text,
         }
     }
 
     /// Fails if non-ASCII text is typed into a file of unknown code page: its bytes are not known.
-    fn require_known(&self, drafts: &[Draft]) -> Result<(), EditError> {
+    fn require_known(&self, drafts: &[SpliceDraft]) -> Result<(), EditError> {
         let Encoding::Legacy { likely } = self.view.encoding else {
             return Ok(());
         };
         let known =
-            |piece: &Piece| matches!(piece, Piece::Kept(_)) || self.text_of(piece).is_ascii();
+            |piece: &DraftPiece| matches!(piece, DraftPiece::Kept(_)) || self.text_of(piece).is_ascii();
         if drafts.iter().flat_map(|draft| &draft.pieces).all(known) {
             Ok(())
         } else {
@@ -168,15 +168,15 @@ impl<'a> EditFile<'a> {
         }
     }
 
-    fn encoded(&self, draft: &Draft) -> Result<Splice, EditError> {
+    fn encoded(&self, draft: &SpliceDraft) -> Result<Splice, EditError> {
         let encoding = self.view.encoding;
         let mut bytes = Vec::new();
         for piece in &draft.pieces {
             match piece {
-                Piece::Kept(range) => {
+                DraftPiece::Kept(range) => {
                     bytes.extend_from_slice(&self.view.source()[self.view.source_range(range)]);
                 }
-                Piece::Typed(text) => {
+                DraftPiece::Typed(text) => {
                     let typed = encoding::encode(&String::from_utf8_lossy(text), encoding);
                     bytes.extend(typed.map_err(|character| EditError::NotInCodePage {
                         character,

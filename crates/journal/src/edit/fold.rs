@@ -12,18 +12,18 @@ use crate::lines::BreakStyle;
 use crate::step_counter::spend;
 
 /// A folded text with the mapping to its original offsets.
-pub(super) struct Folded<'a> {
+pub(super) struct FoldedText<'a> {
     pub(super) text: Cow<'a, [u8]>,
-    shifts: Vec<Shift>,
+    shifts: Vec<OffsetShift>,
 }
 
 /// Offsets after `place` in the folded text are `by` bytes further on in the original.
-struct Shift {
+struct OffsetShift {
     place: u32,
     by: u32,
 }
 
-impl<'a> Folded<'a> {
+impl<'a> FoldedText<'a> {
     pub(super) fn unchanged(text: &'a [u8]) -> Self {
         Self {
             text: Cow::Borrowed(text),
@@ -36,7 +36,7 @@ impl<'a> Folded<'a> {
         if memchr(b'\r', bytes).is_none() {
             return Self::unchanged(bytes);
         }
-        let mut fold = Folding::of(bytes);
+        let mut fold = TextFolder::new(bytes);
         for position in memchr_iter(b'\r', bytes) {
             if bytes.get(position + 1) == Some(&b'\n') {
                 fold.replace(position, 2, b"\n");
@@ -49,7 +49,7 @@ impl<'a> Folded<'a> {
 
     /// Folds all kinds of quotes, dashes and spaces to their ASCII forms.
     pub(super) fn typography(bytes: &'a [u8]) -> Self {
-        let mut fold = Folding::of(bytes);
+        let mut fold = TextFolder::new(bytes);
         for position in memchr3_iter(0xc2, 0xe2, 0xe3, bytes) {
             if let Some((length, plain)) = plain_sign(&bytes[position..]) {
                 fold.replace(position, length, &[plain]);
@@ -61,7 +61,7 @@ impl<'a> Folded<'a> {
     /// Removes spaces and tabs before LF. The offset of an LF maps to the start of the whitespace
     /// before it.
     pub(super) fn trailing_blanks(bytes: &'a [u8]) -> Self {
-        let mut fold = Folding::of(bytes);
+        let mut fold = TextFolder::new(bytes);
         let mut line_start = 0;
         for position in memchr_iter(b'\n', bytes) {
             let blanks = trailing_blanks(&bytes[line_start..position]);
@@ -98,15 +98,15 @@ pub(super) fn trailing_blanks(line: &[u8]) -> usize {
     blanks
 }
 
-struct Folding<'a> {
+struct TextFolder<'a> {
     bytes: &'a [u8],
     text: Vec<u8>,
-    shifts: Vec<Shift>,
+    shifts: Vec<OffsetShift>,
     copied: usize,
 }
 
-impl<'a> Folding<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
+impl<'a> TextFolder<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
         spend!(bytes.len());
         Self {
             bytes,
@@ -127,19 +127,19 @@ impl<'a> Folding<'a> {
         self.copied = position + length;
         if length > 1 {
             // Files are loaded up to 512 MB, so offsets fit into 32 bits.
-            self.shifts.push(Shift {
+            self.shifts.push(OffsetShift {
                 place: (self.text.len() - 1) as u32,
                 by: (self.copied - self.text.len()) as u32,
             });
         }
     }
 
-    fn finish(mut self) -> Folded<'a> {
+    fn finish(mut self) -> FoldedText<'a> {
         if self.copied == 0 {
-            return Folded::unchanged(self.bytes);
+            return FoldedText::unchanged(self.bytes);
         }
         self.text.extend_from_slice(&self.bytes[self.copied..]);
-        Folded {
+        FoldedText {
             text: Cow::Owned(self.text),
             shifts: self.shifts,
         }
@@ -183,7 +183,7 @@ mod tests {
         let folded: String = ('\0'..=char::MAX)
             .filter(|character| {
                 let text = character.to_string();
-                !Folded::typography(text.as_bytes()).is_unchanged()
+                !FoldedText::typography(text.as_bytes()).is_unchanged()
             })
             .collect();
         let expected = "\u{a0}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2007}\u{2008}\u{2009}\u{200a}‐‑‒–—―‘’‚‛“”„‟\u{202f}\u{205f}−\u{3000}";
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn offsets_go_back_to_where_they_were() {
         let text = "“a”\r\nb \t\r\nc – d".as_bytes();
-        let breaks = Folded::breaks(text, BreakStyle::CrLf);
-        let signs = Folded::typography(&breaks.text);
-        let lines = Folded::trailing_blanks(&signs.text);
+        let breaks = FoldedText::breaks(text, BreakStyle::CrLf);
+        let signs = FoldedText::typography(&breaks.text);
+        let lines = FoldedText::trailing_blanks(&signs.text);
         assert_eq!(&*lines.text, b"\"a\"\nb\nc - d");
         let original: Vec<usize> = (0..=lines.text.len())
             .map(|offset| breaks.original(signs.original(lines.original(offset))))

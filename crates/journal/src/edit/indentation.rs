@@ -20,8 +20,8 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::breaks::typed_lines;
-use super::exact::Occurrences;
-use super::{EditFile, EditSearch, Tier, TierMatch};
+use super::exact::NeedleOccurrences;
+use super::{EditFile, EditSearch, MatchTier, TierMatch};
 use crate::lines::{Line, split_lines};
 use crate::step_counter::spend;
 
@@ -68,11 +68,11 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let indents = indents(&old_lines, &matched)?;
     let new_lines = typed_lines(new, file.style);
     let new = match written_in(&old_lines, &matched, &new_lines)? {
-        Style::File => new.to_owned(),
-        Style::Old => reindented(&new_lines, &indents)?,
+        IndentSource::File => new.to_owned(),
+        IndentSource::Old => reindented(&new_lines, &indents)?,
     };
     Some(TierMatch {
-        tier: Tier::Indentation,
+        tier: MatchTier::Indentation,
         ranges: iter::once(first.range.start..end).collect(),
         old: old.to_owned(),
         new,
@@ -109,7 +109,7 @@ pub(super) fn places(file: &EditFile<'_>, old: &[Line<'_>]) -> Vec<usize> {
         };
         text.extend_from_slice(&id.to_le_bytes());
     }
-    Occurrences::new(&text, &needle)
+    NeedleOccurrences::new(&text, &needle)
         .filter(|position| position % 4 == 0)
         .map(|position| position / 4)
         .collect()
@@ -136,10 +136,10 @@ fn indent(line: &[u8]) -> &[u8] {
 
 /// The indentation of the file for each indentation of the old text. Lines of whitespace only
 /// (marked `true`) are mapped separately: they say nothing about the others.
-type Indents<'o> = HashMap<(bool, &'o [u8]), Vec<u8>>;
+type IndentMap<'o> = HashMap<(bool, &'o [u8]), Vec<u8>>;
 
-fn indents<'o>(old: &[Line<'o>], matched: &[PlacedLine<'_>]) -> Option<Indents<'o>> {
-    let mut there = Indents::new();
+fn indents<'o>(old: &[Line<'o>], matched: &[PlacedLine<'_>]) -> Option<IndentMap<'o>> {
+    let mut there = IndentMap::new();
     let mut back = HashMap::new();
     for (old, file) in old.iter().zip(matched) {
         let (old, file) = (old.text, file.line.text);
@@ -168,13 +168,13 @@ fn indents<'o>(old: &[Line<'o>], matched: &[PlacedLine<'_>]) -> Option<Indents<'
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Style {
+enum IndentSource {
     Old,
     File,
 }
 
 /// Returns whose indentation the new text has; `None` if that is not clear.
-fn written_in(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) -> Option<Style> {
+fn written_in(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) -> Option<IndentSource> {
     let old_lines = || old.iter().map(|line| line.text);
     let file_lines = || matched.iter().map(|placed| placed.line.text);
     let (old, file): (HashSet<_>, HashSet<_>) = (old_lines().collect(), file_lines().collect());
@@ -194,12 +194,12 @@ fn written_in(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) ->
     };
     let all_as_in = |indents: &HashSet<&[u8]>| new_indents().all(|indent| indents.contains(indent));
     match (kept_old, kept_file) {
-        (true, false) if !all_as_in(&file_indents) => Some(Style::Old),
+        (true, false) if !all_as_in(&file_indents) => Some(IndentSource::Old),
         (false, true) if !all_as_in(&old_indents) => {
             // An indentation that only the old text has contradicts this.
             let contradicts =
                 |indent| old_indents.contains(indent) && !file_indents.contains(indent);
-            (!new_indents().any(contradicts)).then_some(Style::File)
+            (!new_indents().any(contradicts)).then_some(IndentSource::File)
         }
         _ => None,
     }
@@ -209,7 +209,7 @@ fn has_text(line: &&[u8]) -> bool {
     !trim(line).is_empty()
 }
 
-fn reindented(new: &[Line<'_>], indents: &Indents<'_>) -> Option<String> {
+fn reindented(new: &[Line<'_>], indents: &IndentMap<'_>) -> Option<String> {
     let mut text = Vec::new();
     for line in new {
         let (old_indent, rest) = line.text.split_at(indent(line.text).len());

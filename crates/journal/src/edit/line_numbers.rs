@@ -6,8 +6,8 @@
 
 use memchr::memchr_iter;
 
-use super::fold::Folded;
-use super::{EditSearch, Tier, TierMatch};
+use super::fold::FoldedText;
+use super::{EditSearch, MatchTier, TierMatch};
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let file = search.file;
@@ -24,7 +24,7 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
         None => file.mark_length(),
         Some(breaks) => memchr_iter(b'\n', text).nth(breaks)? + 1,
     };
-    let needle = Folded::breaks(old.as_bytes(), file.style);
+    let needle = FoldedText::breaks(old.as_bytes(), file.style);
     if needle.text.is_empty() || !text[start..].starts_with(&needle.text) {
         return None;
     }
@@ -32,7 +32,7 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let range = original(start)..original(start + needle.text.len());
     drop(needle);
     Some(TierMatch {
-        tier: Tier::LineNumbers,
+        tier: MatchTier::LineNumbers,
         ranges: vec![range],
         old,
         new,

@@ -36,8 +36,8 @@ use std::ops::Range;
 use crate::text::Encoding;
 use breaks::TypedChange;
 pub use error::EditError;
-use file::{Draft, EditFile, Piece};
-use fold::Folded;
+use file::{SpliceDraft, EditFile, DraftPiece};
+use fold::FoldedText;
 pub use not_found_hints::explain_missing;
 pub use places::{LineRange, SplicePlace};
 pub use range_edit::{EditableText, NewText, TextChange};
@@ -58,7 +58,7 @@ pub struct EditRequest<'a> {
 /// The matching rule that found the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Tier {
+pub enum MatchTier {
     /// Byte for byte, with CRLF and LF treated as equal.
     Exact,
     /// Quotes, dashes and spaces of all kinds treated as equal.
@@ -73,7 +73,7 @@ pub enum Tier {
     Indentation,
 }
 
-impl Tier {
+impl MatchTier {
     /// Returns whether this tier allows changes in several places.
     fn allows_all(self) -> bool {
         matches!(self, Self::Exact | Self::Typography | Self::TrailingBlanks)
@@ -114,7 +114,7 @@ pub struct EditPlan {
     /// The replacements.
     pub splices: Vec<Splice>,
     /// The rule that found the places.
-    pub tier: Tier,
+    pub tier: MatchTier,
     /// The line numbers of each splice.
     pub places: Vec<SplicePlace>,
 }
@@ -134,7 +134,7 @@ pub(crate) fn find(file: &[u8], change: &EditRequest<'_>) -> Result<EditPlan, Ed
     if change.old == change.new {
         return Err(EditError::Identical);
     }
-    let file = EditFile::of(file)?;
+    let file = EditFile::parse(file)?;
     if is_blank_old(change.old, file.mark_length()) {
         return file.fill(change.new);
     }
@@ -143,7 +143,7 @@ pub(crate) fn find(file: &[u8], change: &EditRequest<'_>) -> Result<EditPlan, Ed
     {
         return Err(EditError::LegacyEncoding { likely });
     }
-    let breaks = Folded::breaks(file.text(), file.style);
+    let breaks = FoldedText::breaks(file.text(), file.style);
     let search = EditSearch::new(&file, *change, &breaks);
     let tiers = if search.conversion { 1 } else { TIERS.len() };
     let mut asked = TIERS[..tiers].iter().map(|tier| tier(&search));
@@ -210,14 +210,14 @@ struct EditSearch<'a, 'f> {
     change: EditRequest<'a>,
     /// Old and new differ only in breaks, so breaks are compared and written literally.
     conversion: bool,
-    breaks: &'f Folded<'f>,
-    typography: OnceCell<Folded<'f>>,
+    breaks: &'f FoldedText<'f>,
+    typography: OnceCell<FoldedText<'f>>,
     /// The offset of the first match that was skipped because it may cut a character.
     inside_character: Cell<Option<usize>>,
 }
 
 impl<'a, 'f> EditSearch<'a, 'f> {
-    fn new(file: &'f EditFile<'f>, change: EditRequest<'a>, breaks: &'f Folded<'f>) -> Self {
+    fn new(file: &'f EditFile<'f>, change: EditRequest<'a>, breaks: &'f FoldedText<'f>) -> Self {
         Self {
             file,
             change,
@@ -229,12 +229,12 @@ impl<'a, 'f> EditSearch<'a, 'f> {
     }
 
     /// Returns the file with breaks and typography folded.
-    fn typography(&self) -> &Folded<'f> {
+    fn typography(&self) -> &FoldedText<'f> {
         self.typography
             .get_or_init(|| match self.file.view.encoding {
                 // The code page is unknown, so no byte is known to be a quote.
-                Encoding::Legacy { .. } => Folded::unchanged(&self.breaks.text),
-                _ => Folded::typography(&self.breaks.text),
+                Encoding::Legacy { .. } => FoldedText::unchanged(&self.breaks.text),
+                _ => FoldedText::typography(&self.breaks.text),
             })
     }
 
@@ -243,7 +243,7 @@ impl<'a, 'f> EditSearch<'a, 'f> {
         self.breaks.original(self.typography().original(offset))
     }
 
-    fn matched(&self, tier: Tier, ranges: Vec<Range<usize>>) -> Option<TierMatch> {
+    fn matched(&self, tier: MatchTier, ranges: Vec<Range<usize>>) -> Option<TierMatch> {
         (!ranges.is_empty()).then(|| TierMatch {
             tier,
             ranges,
@@ -255,7 +255,7 @@ impl<'a, 'f> EditSearch<'a, 'f> {
 
 /// All candidates of a tier, and the old and new text as this tier reads them.
 struct TierMatch {
-    tier: Tier,
+    tier: MatchTier,
     /// Ascending, and at least one; they may overlap.
     ranges: Vec<Range<usize>>,
     old: String,
@@ -266,7 +266,7 @@ struct TierMatch {
 struct EditWriter<'f> {
     file: &'f EditFile<'f>,
     writer: breaks::BreakWriter<'f>,
-    tier: Tier,
+    tier: MatchTier,
     conversion: bool,
 }
 
@@ -276,7 +276,7 @@ impl EditWriter<'_> {
         found: Range<usize>,
         next_start: usize,
         typed: &TypedChange<'_>,
-    ) -> Result<Draft, EditError> {
+    ) -> Result<SpliceDraft, EditError> {
         let file = self.file;
         // A byte order mark that `old_string` repeats stays out of the replaced range.
         let mut range = found.start.max(file.mark_length())..found.end;
@@ -295,13 +295,13 @@ impl EditWriter<'_> {
             range.end = file.end_of_deletion(&range, next_start);
         }
         let pieces = if self.conversion {
-            vec![Piece::Typed(new.as_bytes().to_vec())]
+            vec![DraftPiece::Typed(new.as_bytes().to_vec())]
         } else if self.tier.projects() && !new.is_empty() {
             projection::project(file, &range, typed, &mut self.writer)?
         } else {
-            vec![Piece::Typed(self.writer.write(&range, typed))]
+            vec![DraftPiece::Typed(self.writer.write(&range, typed))]
         };
-        Ok(Draft { range, pieces })
+        Ok(SpliceDraft { range, pieces })
     }
 }
 

@@ -10,9 +10,9 @@ use similar::{Algorithm, ChangeTag, capture_diff_slices};
 
 use super::breaks::typed_lines;
 use super::exact::candidates;
-use super::fold::Folded;
+use super::fold::FoldedText;
 use super::indentation;
-use super::similarity::{Histogram, likeness};
+use super::similarity::{ByteHistogram, likeness};
 use super::{BOM, EditFile, places};
 use crate::lines::{BreakStyle, split_lines};
 use crate::step_counter::spend;
@@ -31,7 +31,7 @@ const TELLING_LENGTH: usize = 3;
 
 /// Returns hints for an `old` text that `file` does not contain, most useful first; may be empty.
 pub fn explain_missing(file: &[u8], old: &str, new: &str) -> String {
-    let Ok(file) = EditFile::of(file) else {
+    let Ok(file) = EditFile::parse(file) else {
         return String::new();
     };
     let mut hints = Vec::new();
@@ -73,7 +73,7 @@ fn typed_breaks(file: &EditFile<'_>, old: &str) -> Option<String> {
 }
 
 fn first_place(file: &EditFile<'_>, text: &str) -> Option<usize> {
-    let folded = Folded::breaks(file.text(), file.style);
+    let folded = FoldedText::breaks(file.text(), file.style);
     let found = candidates(file, &folded, text);
     Some(found.ranges.first()?.start)
 }
@@ -185,7 +185,7 @@ impl<'a> LineComparison<'a> {
         let Some((index, line)) = longest.max_by_key(|(_, line)| line.trim_ascii().len()) else {
             return BTreeSet::new();
         };
-        let histogram = Histogram::of(line);
+        let histogram = ByteHistogram::new(line);
         let mut ranked: Vec<(f64, usize)> = self
             .file
             .iter()

@@ -29,7 +29,7 @@ pub struct SplicePlace {
     pub after: LineRange,
 }
 
-pub(super) fn of(file: &EditFile<'_>, splices: &[Splice]) -> Vec<SplicePlace> {
+pub(super) fn splice_places(file: &EditFile<'_>, splices: &[Splice]) -> Vec<SplicePlace> {
     let (mut line, mut shift, mut counted) = (1_u64, 0_i64, 0);
     splices
         .iter()

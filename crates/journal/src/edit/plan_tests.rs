@@ -200,7 +200,7 @@ fn several_places_are_refused_unless_all_are_meant() {
         Err(EditError::Ambiguous {
             count,
             lines: lines.to_vec(),
-            tier: Tier::Exact,
+            tier: MatchTier::Exact,
         })
     };
     assert_eq!(edited(b"m\nn\nm\n", "m", "k", false), ambiguous(2, &[1, 3])); // 5

@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::breaks::BreakWriter;
 use super::breaks::TypedChange;
 use super::line_diff::texts;
-use super::{EditError, EditFile, Piece, fold, places};
+use super::{EditError, EditFile, DraftPiece, fold, places};
 use crate::diff::LineRun;
 use crate::lines::split_lines;
 use crate::step_counter::spend;
@@ -31,7 +31,7 @@ pub(super) fn project(
     range: &Range<usize>,
     typed: &TypedChange<'_>,
     writer: &mut BreakWriter<'_>,
-) -> Result<Vec<Piece>, EditError> {
+) -> Result<Vec<DraftPiece>, EditError> {
     let (old_lines, new_lines) = (typed.old_lines(), typed.new_lines());
     let file_lines = ranges_of_lines(file, range);
     if file_lines.len() != old_lines.len() {
@@ -60,23 +60,23 @@ pub(super) fn project(
             let old_index = run.old.start + offset;
             let typed = new_texts[index];
             if old_index >= run.old.end {
-                pieces.push(Piece::Typed(typed.to_vec()));
+                pieces.push(DraftPiece::Typed(typed.to_vec()));
             } else if run.equal {
                 let joined = old_lines[old_index].line_break.is_some()
                     && new_lines[index].line_break.is_none();
                 if joined {
-                    LinePair::of(file, &file_lines[old_index], old_texts[old_index], typed)
+                    LinePair::new(file, &file_lines[old_index], old_texts[old_index], typed)
                         .same_blanks()
                         .map_err(|doubt| doubt.on(line_number(old_index)))?;
                 }
-                pieces.push(Piece::Kept(file_lines[old_index].clone()));
+                pieces.push(DraftPiece::Kept(file_lines[old_index].clone()));
             } else {
-                let pair = LinePair::of(file, &file_lines[old_index], old_texts[old_index], typed);
+                let pair = LinePair::new(file, &file_lines[old_index], old_texts[old_index], typed);
                 let projected = pair.project(even, &mut pieces);
                 projected.map_err(|doubt| doubt.on(line_number(old_index)))?;
             }
             if new_lines[index].line_break.is_some() {
-                pieces.push(Piece::Typed(breaks[index].bytes().to_vec()));
+                pieces.push(DraftPiece::Typed(breaks[index].bytes().to_vec()));
             }
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn project(
 /// the file.
 fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[LineRun]) -> Option<usize> {
     #[derive(Default)]
-    struct Group<'f> {
+    struct LineGroup<'f> {
         /// The index of an old line that differs from the file's line.
         differing: Option<usize>,
         first: &'f [u8],
@@ -97,12 +97,12 @@ fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[LineRun]) ->
         kept: usize,
         new: usize,
     }
-    let mut groups: HashMap<&[u8], Group<'_>> = HashMap::new();
+    let mut groups: HashMap<&[u8], LineGroup<'_>> = HashMap::new();
     for (index, (typed, real)) in old.iter().zip(file).enumerate() {
-        let group = groups.entry(typed).or_insert(Group {
+        let group = groups.entry(typed).or_insert(LineGroup {
             first: real,
             uniform: true,
-            ..Group::default()
+            ..LineGroup::default()
         });
         group.old += 1;
         group.uniform &= group.first == *real;
@@ -122,7 +122,7 @@ fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[LineRun]) ->
             group.new += 1;
         }
     }
-    let in_doubt = |group: &Group<'_>| {
+    let in_doubt = |group: &LineGroup<'_>| {
         if group.uniform {
             group.new > group.kept
         } else {
@@ -176,7 +176,7 @@ struct LinePair {
 }
 
 impl LinePair {
-    fn of(file: &EditFile<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
+    fn new(file: &EditFile<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
         spend!(range.len() + old.len() + new.len());
         // All three are UTF-8: two were typed, and the file's line equals one of them after
         // folding.
@@ -202,7 +202,7 @@ impl LinePair {
     }
 
     /// Applies the change to this line. `certain`: the new line certainly replaces this old one.
-    fn project(&self, certain: bool, pieces: &mut Vec<Piece>) -> Result<(), ProjectionDoubt> {
+    fn project(&self, certain: bool, pieces: &mut Vec<DraftPiece>) -> Result<(), ProjectionDoubt> {
         self.same_blanks()?;
         let (file, _) = split_blanks(&self.file);
         let (old, old_blanks) = split_blanks(&self.old);
@@ -235,12 +235,12 @@ impl LinePair {
         }
         let bytes = |characters: &[char]| characters.iter().map(|c| c.len_utf8()).sum::<usize>();
         let kept_from = self.start + bytes(&file[..replaced.end]);
-        pieces.push(Piece::Kept(self.start..self.start + bytes(&file[..head])));
+        pieces.push(DraftPiece::Kept(self.start..self.start + bytes(&file[..head])));
         pieces.push(typed_piece(typed));
-        pieces.push(Piece::Kept(kept_from..self.start + bytes(file)));
+        pieces.push(DraftPiece::Kept(kept_from..self.start + bytes(file)));
         if old_blanks == new_blanks {
             let end = self.start + bytes(&self.file);
-            pieces.push(Piece::Kept(self.start + bytes(file)..end));
+            pieces.push(DraftPiece::Kept(self.start + bytes(file)..end));
         } else {
             pieces.push(typed_piece(new_blanks));
         }
@@ -248,8 +248,8 @@ impl LinePair {
     }
 }
 
-fn typed_piece(characters: &[char]) -> Piece {
-    Piece::Typed(characters.iter().collect::<String>().into_bytes())
+fn typed_piece(characters: &[char]) -> DraftPiece {
+    DraftPiece::Typed(characters.iter().collect::<String>().into_bytes())
 }
 
 fn split_blanks(line: &[char]) -> (&[char], &[char]) {

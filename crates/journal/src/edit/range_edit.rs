@@ -5,9 +5,9 @@ use std::{iter, ops::Range};
 
 use super::breaks::TypedChange;
 use super::{
-    Draft, EditError, EditFile, EditPlan, Piece, Tier, breaks, differ_only_in_breaks, places,
+    SpliceDraft, EditError, EditFile, EditPlan, DraftPiece, MatchTier, breaks, differ_only_in_breaks, places,
 };
-use crate::lines::{Break, BreakStyle};
+use crate::lines::{LineBreak, BreakStyle};
 use crate::text::Encoding;
 
 /// The text of a file without its byte order mark, with the mapping back to its bytes.
@@ -35,8 +35,8 @@ pub enum NewText {
 
 impl<'a> EditableText<'a> {
     /// Parses the bytes of a file; an error if it is not text.
-    pub fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
-        EditFile::of(bytes).map(|file| Self { file })
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, EditError> {
+        EditFile::parse(bytes).map(|file| Self { file })
     }
 
     /// The text: decoded to UTF-8 if the encoding is known, otherwise the bytes themselves.
@@ -66,7 +66,7 @@ impl<'a> EditableText<'a> {
                 line: places::line_of(file, range.start),
             };
             let old = str::from_utf8(&file.text()[range.clone()]).map_err(|_| cut())?;
-            let new = ComposedText::of(self, &change.new).ok_or_else(cut)?;
+            let new = ComposedText::compose(self, &change.new).ok_or_else(cut)?;
             let continues = |at: usize| matches!(file.text().get(at), Some(0x80..0xc0));
             if file.splits_character(&range) || continues(range.start) || continues(range.end) {
                 return Err(cut());
@@ -76,11 +76,11 @@ impl<'a> EditableText<'a> {
                 false => new.written(&mut writer, &range, old, file.style),
             };
             if typed != file.text()[range.clone()] {
-                let pieces = vec![Piece::Typed(typed)];
-                drafts.push(Draft { range, pieces });
+                let pieces = vec![DraftPiece::Typed(typed)];
+                drafts.push(SpliceDraft { range, pieces });
             }
         }
-        match file.finish(drafts, Tier::Exact) {
+        match file.finish(drafts, MatchTier::Exact) {
             Ok(plan) => Ok(Some(plan)),
             Err(EditError::NoEffect) => Ok(None),
             Err(error) => Err(error),
@@ -97,12 +97,12 @@ impl<'a> EditableText<'a> {
 struct ComposedText {
     text: String,
     /// One entry for each line feed: its break in the file, if it comes from there.
-    breaks: Vec<Option<Break>>,
+    breaks: Vec<Option<LineBreak>>,
 }
 
 impl ComposedText {
     /// Returns `None` if an unchanged piece is not valid UTF-8.
-    fn of(file: &EditableText<'_>, parts: &[NewText]) -> Option<Self> {
+    fn compose(file: &EditableText<'_>, parts: &[NewText]) -> Option<Self> {
         let (mut text, mut breaks) = (String::new(), Vec::new());
         for part in parts {
             let kept = matches!(part, NewText::Kept(_));
@@ -116,8 +116,8 @@ impl ComposedText {
             {
                 breaks.push(match (kept, line.ends_with("\r\n")) {
                     (false, _) => None,
-                    (true, true) => Some(Break::CrLf),
-                    (true, false) => Some(Break::Lf),
+                    (true, true) => Some(LineBreak::CrLf),
+                    (true, false) => Some(LineBreak::Lf),
                 });
             }
             text += piece;

@@ -43,13 +43,13 @@ fn pairs(line: &[u8]) -> Vec<(char, char)> {
 }
 
 /// Byte counts of a line: a cheap estimate that is never below the similarity.
-pub(super) struct Histogram {
+pub(super) struct ByteHistogram {
     counts: [u16; 256],
     length: usize,
 }
 
-impl Histogram {
-    pub(super) fn of(line: &[u8]) -> Self {
+impl ByteHistogram {
+    pub(super) fn new(line: &[u8]) -> Self {
         let line = line.trim_ascii();
         let line = &line[..line.len().min(JUDGED)];
         let mut counts = [0; 256];

@@ -7,17 +7,17 @@
 //! Whitespace at the border of a match may be unintended. If that matters (the match is deleted, or
 //! begins with whitespace and a break), the edit fails.
 
-use super::exact::Occurrences;
-use super::fold::{Folded, trailing_blanks};
-use super::{EditError, EditSearch, Tier, TierMatch, places};
+use super::exact::NeedleOccurrences;
+use super::fold::{FoldedText, trailing_blanks};
+use super::{EditError, EditSearch, MatchTier, TierMatch, places};
 use crate::step_counter::spend;
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Result<Option<TierMatch>, EditError> {
     let signs = search.typography();
-    let lines = Folded::trailing_blanks(&signs.text);
-    let old_breaks = Folded::breaks(search.change.old.as_bytes(), search.file.style);
-    let old_signs = Folded::typography(&old_breaks.text);
-    let old_lines = Folded::trailing_blanks(&old_signs.text);
+    let lines = FoldedText::trailing_blanks(&signs.text);
+    let old_breaks = FoldedText::breaks(search.change.old.as_bytes(), search.file.style);
+    let old_signs = FoldedText::typography(&old_breaks.text);
+    let old_lines = FoldedText::trailing_blanks(&old_signs.text);
     let last_blanks = trailing_blanks(&old_lines.text);
     if lines.is_unchanged() && old_lines.is_unchanged() && last_blanks == 0 {
         return Ok(None); // that was tier 2
@@ -28,7 +28,7 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Result<Option<TierMatch>, Edi
 
     let mut ranges = Vec::new();
     let mut doubt = None;
-    for place in Occurrences::new(&lines.text, needle) {
+    for place in NeedleOccurrences::new(&lines.text, needle) {
         let start = lines.original(place);
         let mut end = lines.original(place + needle.len());
         let behind = match needle.last() {
@@ -67,7 +67,7 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Result<Option<TierMatch>, Edi
                 old: " ".repeat(typed),
             })
         }
-        _ => Ok(search.matched(Tier::TrailingBlanks, ranges)),
+        _ => Ok(search.matched(MatchTier::TrailingBlanks, ranges)),
     }
 }
 

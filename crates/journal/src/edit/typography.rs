@@ -3,20 +3,20 @@
 //! Each of these characters is treated as its ASCII form, one for one, so every match in the folded
 //! texts corresponds to a range in the real ones.
 
-use super::exact::Occurrences;
-use super::fold::Folded;
-use super::{EditSearch, Tier, TierMatch};
+use super::exact::NeedleOccurrences;
+use super::fold::FoldedText;
+use super::{EditSearch, MatchTier, TierMatch};
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let folded = search.typography();
-    let breaks = Folded::breaks(search.change.old.as_bytes(), search.file.style);
-    let needle = Folded::typography(&breaks.text);
+    let breaks = FoldedText::breaks(search.change.old.as_bytes(), search.file.style);
+    let needle = FoldedText::typography(&breaks.text);
     if folded.is_unchanged() && needle.is_unchanged() {
         return None; // that was tier 1
     }
-    let ranges = Occurrences::new(&folded.text, &needle.text)
+    let ranges = NeedleOccurrences::new(&folded.text, &needle.text)
         .map(|start| search.original(start)..search.original(start + needle.text.len()))
         .filter(|range| !search.file.splits_character(range))
         .collect();
-    search.matched(Tier::Typography, ranges)
+    search.matched(MatchTier::Typography, ranges)
 }

@@ -48,7 +48,7 @@ pub(crate) fn is_broken_utf8(body: &[u8]) -> bool {
 
 /// Guesses the code page of `body`, which is not UTF-8.
 pub(crate) fn guess(body: &[u8]) -> CodePageGuess {
-    let sample = Sample::of(body);
+    let sample = NonAsciiSample::from_body(body);
     let page = detect(sample.lines.iter().copied());
     if is_certain(page, body, &sample) {
         CodePageGuess::Certain(CodePage(page))
@@ -58,12 +58,12 @@ pub(crate) fn guess(body: &[u8]) -> CodePageGuess {
 }
 
 /// The first lines of a file that are not ASCII.
-struct Sample<'a> {
+struct NonAsciiSample<'a> {
     lines: Vec<&'a [u8]>,
 }
 
-impl<'a> Sample<'a> {
-    fn of(body: &'a [u8]) -> Self {
+impl<'a> NonAsciiSample<'a> {
+    fn from_body(body: &'a [u8]) -> Self {
         let mut lines = Vec::new();
         let (mut start, mut taken) = (0, 0);
         // In the guessed pages LF is never part of a longer character.
@@ -93,7 +93,7 @@ fn detect<'a>(lines: impl Iterator<Item = &'a [u8]>) -> &'static encoding_rs::En
     detector.guess(None, Utf8Detection::Deny)
 }
 
-fn is_certain(page: &'static encoding_rs::Encoding, body: &[u8], sample: &Sample<'_>) -> bool {
+fn is_certain(page: &'static encoding_rs::Encoding, body: &[u8], sample: &NonAsciiSample<'_>) -> bool {
     let Some(text) = page.decode_without_bom_handling_and_without_replacement(body) else {
         return false;
     };
@@ -133,7 +133,7 @@ fn reads_like_text(text: &str, needed: usize) -> bool {
     letters >= needed && letters >= others
 }
 
-fn agrees(page: &'static encoding_rs::Encoding, sample: &Sample<'_>) -> bool {
+fn agrees(page: &'static encoding_rs::Encoding, sample: &NonAsciiSample<'_>) -> bool {
     (0..2).all(|half| {
         let lines = || sample.lines.iter().copied().skip(half).step_by(2);
         let other = detect(lines());

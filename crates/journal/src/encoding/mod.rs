@@ -28,7 +28,7 @@ pub struct CodePage(&'static encoding_rs::Encoding);
 
 impl CodePage {
     #[cfg(test)]
-    pub(crate) fn of(page: &'static encoding_rs::Encoding) -> Self {
+    pub(crate) fn new(page: &'static encoding_rs::Encoding) -> Self {
         Self(page)
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct DecodedView<'a> {
 
 impl<'a> DecodedView<'a> {
     /// Detects the encoding and decodes; `None` for a binary file.
-    pub(crate) fn of(source: &'a [u8]) -> Option<Self> {
+    pub(crate) fn decode(source: &'a [u8]) -> Option<Self> {
         match detect(source) {
             ContentKind::Binary => None,
             ContentKind::Text {
@@ -186,7 +186,7 @@ mod tests {
     use encoding_rs::{BIG5, EUC_JP, EUC_KR, GB18030, GBK, SHIFT_JIS, WINDOWS_1252};
 
     fn shown(source: &[u8]) -> String {
-        let view = DecodedView::of(source).unwrap();
+        let view = DecodedView::decode(source).unwrap();
         String::from_utf8_lossy(&view.text[view.mark_length..]).into_owned()
     }
 
@@ -234,14 +234,14 @@ mod tests {
         }
         let text = format!("\u{feff}{}", "x😀ñ\n".repeat(300));
         let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        check_map(&DecodedView::of(&utf16).unwrap(), |piece| {
+        check_map(&DecodedView::decode(&utf16).unwrap(), |piece| {
             piece.encode_utf16().flat_map(u16::to_be_bytes).collect()
         });
         let utf32: Vec<u8> = text
             .chars()
             .flat_map(|character| u32::from(character).to_le_bytes())
             .collect();
-        check_map(&DecodedView::of(&utf32).unwrap(), |piece| {
+        check_map(&DecodedView::decode(&utf32).unwrap(), |piece| {
             piece
                 .chars()
                 .flat_map(|character| u32::from(character).to_le_bytes())

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::{Journal, LOAD_LIMIT};
-use crate::commit::{self, Attributes, TargetDirectory};
+use crate::commit::{self, FileAttributes, TargetDirectory};
 use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 use crate::undo::{
-    MutationStep, UndoError, UndoHistory, UndoMode, UndoOutcome, UndoSelection, look, perform,
+    MutationStep, UndoError, UndoHistory, UndoMode, UndoOutcome, UndoSelection, read_snapshot, perform,
 };
 use crate::write_grant::WriteGrant;
 
@@ -23,7 +23,7 @@ pub struct FileChange {
     /// The path as the caller named it.
     pub path: PathBuf,
     /// The file that the path must resolve to, if the permission check resolved it.
-    pub judged: Option<PathBuf>,
+    pub authorized_path: Option<PathBuf>,
     /// The hash of the content when the change was prepared.
     pub expected: ContentHash,
     /// The new content.
@@ -46,7 +46,7 @@ pub struct PlannedChange {
 impl From<FileChange> for PlannedChange {
     fn from(change: FileChange) -> Self {
         Self {
-            target: match &change.judged {
+            target: match &change.authorized_path {
                 Some(real) => FileTarget::authorized(&change.path, real),
                 None => FileTarget::unrestricted(&change.path),
             },
@@ -108,12 +108,12 @@ impl Journal {
         let (mut steps, mut drifted) = (Vec::<MutationStep>::new(), Vec::new());
         for (change, real) in changes.into_iter().zip(&reals) {
             let path = change.target.path();
-            let before = look(real, LOAD_LIMIT)?;
+            let before = read_snapshot(real, LOAD_LIMIT)?;
             // Two names of one file: the second would overwrite the change of the first.
             let twice = steps
                 .iter()
                 .any(|step| step.is_same_object(real, before.as_ref()));
-            let hash = before.as_ref().map(|before| ContentHash::of(&before.bytes));
+            let hash = before.as_ref().map(|before| ContentHash::compute(&before.bytes));
             if hash != change.expected || twice {
                 drifted.push(path.to_path_buf());
                 continue;
@@ -159,7 +159,7 @@ impl Journal {
         let mut files = Vec::new();
         for (step, stamp) in steps.into_iter().zip(performed.stamps) {
             let (Some(stamp), Some(content)) = (stamp, step.after) else {
-                self.ledger.forget(&step.real);
+                self.ledger.remove(&step.real);
                 continue;
             };
             let partial = self.is_partly_seen(&step.real);
@@ -191,7 +191,7 @@ impl Journal {
                     let partial = self.is_partly_seen(&file.real);
                     self.record_write(&file.real, stamp, content, partial);
                 }
-                None => self.ledger.forget(&file.real),
+                None => self.ledger.remove(&file.real),
             }
         }
         Ok(undone)
@@ -216,7 +216,7 @@ impl Journal {
 fn models(
     changes: &[PlannedChange],
     reals: &[PathBuf],
-) -> Result<HashMap<PathBuf, Attributes>, JournalError> {
+) -> Result<HashMap<PathBuf, FileAttributes>, JournalError> {
     let mut found = HashMap::new();
     for (change, real) in changes.iter().zip(reals) {
         let path = change.target.path();
@@ -228,14 +228,14 @@ fn models(
             continue;
         }
         // A missing file has changed since, which the caller detects.
-        let Some(snapshot) = look(real, LOAD_LIMIT)? else {
+        let Some(snapshot) = read_snapshot(real, LOAD_LIMIT)? else {
             continue;
         };
         let failed = |error| commit::open_failed("read", real, error);
-        let file = TargetDirectory::of(real)
+        let file = TargetDirectory::open(real)
             .and_then(|directory| directory.open_target(Access::READ_OK))
             .map_err(failed)?;
-        let attributes = Attributes::of(&file, &snapshot.stamp).map_err(failed)?;
+        let attributes = FileAttributes::from_file(&file, &snapshot.stamp).map_err(failed)?;
         found.insert(path.to_path_buf(), attributes);
     }
     Ok(found)

@@ -17,7 +17,7 @@ pub struct RawFile {
     pub real: PathBuf,
     /// The whole content.
     pub bytes: Vec<u8>,
-    sight: ReadRecord,
+    read_record: ReadRecord,
 }
 
 /// The extent to which the model saw a file.
@@ -32,12 +32,12 @@ pub enum ShownExtent {
 impl RawFile {
     /// Returns the mode of the file that was read.
     pub fn mode(&self) -> u32 {
-        self.sight.stamp.mode
+        self.read_record.stamp.mode
     }
 
     /// Returns device and inode, which are equal for hard links to one file.
     pub fn identity(&self) -> (u64, u64) {
-        (self.sight.stamp.device, self.sight.stamp.inode)
+        (self.read_record.stamp.device, self.read_record.stamp.inode)
     }
 }
 
@@ -62,12 +62,12 @@ impl Journal {
             return Err(self.missing(target.path()));
         };
         let sight = ReadRecord {
-            hash: (stamp.size <= HASH_LIMIT).then(|| ContentHash::of(&bytes)),
+            hash: (stamp.size <= HASH_LIMIT).then(|| ContentHash::compute(&bytes)),
             settled: unsaved.is_none() && stamp.is_settled(),
             stamp,
             shown: None,
             partial: false,
-            by: match unsaved {
+            source: match unsaved {
                 Some(_) => ReadSource::Editor,
                 None => ReadSource::Read,
             },
@@ -78,13 +78,13 @@ impl Journal {
         Ok(RawFile {
             real: resolved.real,
             bytes,
-            sight,
+            read_record: sight,
         })
     }
 
     /// Records that the content was shown: from now on the session knows the file.
     pub fn record_shown(&self, raw: RawFile, extent: ShownExtent) {
-        let RawFile { real, bytes, sight } = raw;
+        let RawFile { real, bytes, read_record: sight } = raw;
         let partial = extent == ShownExtent::Part;
         let sight = ReadRecord { partial, ..sight };
         self.ledger.record(&real, sight, Some(bytes));

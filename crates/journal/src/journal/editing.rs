@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DIFF_CHARS, Journal, LOAD_LIMIT};
 use crate::commit;
-use crate::edit::{self, EditError, EditPlan, EditRequest, SplicePlace, Tier};
+use crate::edit::{self, EditError, EditPlan, EditRequest, SplicePlace, MatchTier};
 use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lock::FileLock;
@@ -14,7 +14,7 @@ use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 use crate::text;
-use crate::undo::look;
+use crate::undo::read_snapshot;
 use crate::write_grant::WriteGrant;
 
 /// The number of other files that the error for a missing text names.
@@ -28,7 +28,7 @@ pub struct EditReport {
     /// The file did not exist before.
     pub created: bool,
     /// The rule that found the places.
-    pub tier: Tier,
+    pub tier: MatchTier,
     /// The places, in ascending order.
     pub places: Vec<SplicePlace>,
     /// The diff from the old to the new content.
@@ -90,7 +90,7 @@ impl Journal {
         let target = target.into();
         let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
-        let before = look(&real, LOAD_LIMIT)?;
+        let before = read_snapshot(&real, LOAD_LIMIT)?;
         let prepared = self.prepare_edit(path, &real, before, change)?;
         let patch = prepared.patch();
         let CheckedEdit {
@@ -184,7 +184,7 @@ impl Journal {
     ) -> Result<(Option<Patch>, bool), JournalError> {
         let path = || path.to_path_buf();
         let seen = self.ledger.seen(real);
-        let was_partial = seen.as_ref().is_some_and(|seen| seen.sight.partial);
+        let was_partial = seen.as_ref().is_some_and(|seen| seen.read_record.partial);
         match freshness::evaluate(seen, before) {
             Freshness::Unseen => Err(JournalError::NotRead { path: path() }),
             Freshness::Fresh { partial } => Ok((None, partial)),

@@ -13,7 +13,7 @@ mod writing;
 pub use applying::{AppliedChanges, AppliedFile, FileChange, PlannedChange};
 pub use bytes::{RawFile, ShownExtent};
 pub use editing::{CheckedEdit, EditReport};
-pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
+pub use notebooks::{NOTEBOOK_LIMIT, NotebookEditReport};
 pub(crate) use writing::preserve_form;
 pub use writing::{WriteOutcome, WriteReport};
 
@@ -47,9 +47,9 @@ pub struct Journal {
     history: Option<Arc<UndoHistory>>,
     recovered: Vec<RecoveredUnit>,
     /// Preimages of files that commands could change.
-    pub(crate) shelf: Arc<Mutex<PreimageStore>>,
+    pub(crate) preimages: Arc<Mutex<PreimageStore>>,
     /// The last scan of the directories that commands may write to.
-    pub(crate) look: Arc<Mutex<Option<CachedTree>>>,
+    pub(crate) cached_tree: Arc<Mutex<Option<CachedTree>>>,
     pub(crate) sweep_limits: SnapshotLimits,
     /// For files whose unsaved text was shown: the hash of the content on disk at that time.
     pub(crate) bases: Mutex<HashMap<PathBuf, ContentHash>>,
@@ -102,8 +102,8 @@ impl Journal {
             root: self.root.clone(),
             history: self.history.clone(),
             recovered: Vec::new(),
-            shelf: Arc::clone(&self.shelf),
-            look: Arc::clone(&self.look),
+            preimages: Arc::clone(&self.preimages),
+            cached_tree: Arc::clone(&self.cached_tree),
             sweep_limits: self.sweep_limits,
             bases: Mutex::default(),
             commands: Arc::clone(&self.commands),
@@ -137,12 +137,12 @@ impl Journal {
             let page = page::read_given(&unsaved.real, request, stamp, bytes.clone())?;
             self.record_base(unsaved);
             self.ledger
-                .record(&unsaved.real, page.sight.clone(), Some(bytes));
+                .record(&unsaved.real, page.read_record.clone(), Some(bytes));
             return Ok(page);
         }
         // A path that resolved to itself need not be resolved again: it is opened without following
         // any link, so a link in it makes opening fail.
-        let real = match target.led_to_itself() {
+        let real = match target.link_free_path() {
             Some(real) => real.to_path_buf(),
             None => {
                 let resolved = target.resolve()?;
@@ -156,7 +156,7 @@ impl Journal {
             JournalError::DoesNotExist { .. } => self.missing(target.path()),
             error => error,
         })?;
-        self.ledger.record(&real, page.sight.clone(), content);
+        self.ledger.record(&real, page.read_record.clone(), content);
         Ok(page)
     }
 
@@ -169,9 +169,9 @@ impl Journal {
         request: &PageRequest,
         longest: u64,
     ) -> Option<TextPage> {
-        let real = target.led_to_itself()?;
+        let real = target.link_free_path()?;
         let (page, content) = page::read_small_page(real, request, longest)?;
-        self.ledger.record(real, page.sight.clone(), Some(content));
+        self.ledger.record(real, page.read_record.clone(), Some(content));
         Some(page)
     }
 
@@ -237,16 +237,16 @@ impl Journal {
         content: Vec<u8>,
         partial: bool,
     ) -> ContentHash {
-        let hash = ContentHash::of(&content);
+        let hash = ContentHash::compute(&content);
         let sight = ReadRecord {
             hash: (stamp.size <= HASH_LIMIT).then_some(hash),
             settled: stamp.is_settled(),
             stamp,
             shown: None,
             partial,
-            by: ReadSource::Write,
+            source: ReadSource::Write,
         };
-        self.ledger.forget(real);
+        self.ledger.remove(real);
         self.ledger.record(real, sight, Some(content));
         hash
     }

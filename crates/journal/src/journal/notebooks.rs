@@ -12,7 +12,7 @@ use crate::open::FileSnapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
-use crate::undo::look;
+use crate::undo::read_snapshot;
 use crate::write_grant::WriteGrant;
 
 /// The size limit of notebooks for showing and changing them.
@@ -20,7 +20,7 @@ pub const NOTEBOOK_LIMIT: u64 = 100 << 20;
 
 /// The result of a notebook change.
 #[derive(Debug)]
-pub struct NotebookEdited {
+pub struct NotebookEditReport {
     /// The file that was changed, with all links resolved.
     pub real: PathBuf,
     /// The changed cell and the new content.
@@ -57,17 +57,17 @@ impl Journal {
         ticket: &WriteGrant,
         target: impl Into<FileTarget>,
         change: &CellChange,
-    ) -> Result<NotebookEdited, JournalError> {
+    ) -> Result<NotebookEditReport, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
-        let before = look(&real, NOTEBOOK_LIMIT)?;
+        let before = read_snapshot(&real, NOTEBOOK_LIMIT)?;
         let (before, spliced, partial) = self.prepare_notebook(path, &real, before, change)?;
         let patch = Patch::between(&before.bytes, &spliced.content);
         let content = spliced.content.clone();
         let mut put = self.put(ticket, path, &real, Some(before), content, &patch)?;
         let (patch, formatted) = put.changes(patch);
-        Ok(NotebookEdited {
+        Ok(NotebookEditReport {
             patch,
             formatted,
             old: put.before.map(|before| before.bytes).unwrap_or_default(),

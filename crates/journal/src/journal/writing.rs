@@ -16,7 +16,7 @@ use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 use crate::text::{self, Encoding};
-use crate::undo::look;
+use crate::undo::read_snapshot;
 use crate::write_grant::WriteGrant;
 
 /// Whether the file existed before.
@@ -97,7 +97,7 @@ impl Journal {
         let target = target.into();
         let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
-        if look(&real, LOAD_LIMIT)?.is_some() {
+        if read_snapshot(&real, LOAD_LIMIT)?.is_some() {
             return Ok(false);
         }
         let put = self.put(ticket, path, &real, None, content, &Patch::default())?;
@@ -115,7 +115,7 @@ impl Journal {
         let target = target.into();
         let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
-        let Some(before) = look(&real, LOAD_LIMIT)? else {
+        let Some(before) = read_snapshot(&real, LOAD_LIMIT)? else {
             let content = content.as_bytes().to_vec();
             let patch = Patch {
                 added: count_lines(&content),
@@ -240,7 +240,7 @@ pub(crate) fn preserve_form(
     } else {
         content
     };
-    let crlf = BreakCounts::of(body).style() == BreakStyle::CrLf
+    let crlf = BreakCounts::from_bytes(body).style() == BreakStyle::CrLf
         && !text.contains('\r')
         && text.contains('\n');
     let text = if crlf {
@@ -277,7 +277,7 @@ fn is_foreign(encoding: Encoding) -> bool {
 }
 
 fn count_lines(content: &[u8]) -> u64 {
-    split_lines(content, BreakCounts::of(content).style()).count() as u64
+    split_lines(content, BreakCounts::from_bytes(content).style()).count() as u64
 }
 
 /// Finds a line that indicates omitted text (such as `... rest unchanged`), if the new content is

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::NotebookError;
-use super::json::{Member, Node};
-use super::layout::Layout;
-use super::view::{Cell, Notebook};
+use super::json::{ObjectMember, JsonNode};
+use super::layout::NotebookLayout;
+use super::view::{NotebookCell, Notebook};
 
 /// The types that a new or changed cell can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,8 +122,8 @@ struct CellEdit {
 }
 
 impl<'a> Notebook<'a> {
-    fn cell(&self, index: usize) -> Cell<'a> {
-        Cell::at(self.cells[index], index)
+    fn cell(&self, index: usize) -> NotebookCell<'a> {
+        NotebookCell::new(self.cells[index], index)
     }
 
     /// Returns the index of the cell with this name; ids have priority over positions.
@@ -177,13 +177,13 @@ fn replace(
     kind: Option<CellType>,
 ) -> CellEdit {
     let (node, cell) = (notebook.cells[index], notebook.cell(index));
-    let layout = Layout::of(notebook, Some(&node));
+    let layout = NotebookLayout::detect(notebook, Some(&node));
     let old_kind = cell.kind();
     let new_kind = kind.map_or_else(|| old_kind.clone(), |kind| kind.name().to_owned());
     let members = node.members();
     let source = match members.iter().rfind(|member| member.is("source")) {
-        Some(member) => Source::like(notebook.text, &layout, &member.value, source),
-        None => Source::list(&layout, source),
+        Some(member) => SourceJson::like(notebook.text, &layout, &member.value, source),
+        None => SourceJson::list(&layout, source),
     };
     let is_kept = new_kind == old_kind && members.iter().any(|member| member.is("source"));
     let edits = if is_kept {
@@ -202,7 +202,7 @@ fn replace(
 }
 
 /// Replaces single values of a cell; all other bytes of the cell stay the same.
-fn edits_in_place(members: &[Member<'_>], kind: &str, source: &str) -> Vec<(Range<usize>, String)> {
+fn edits_in_place(members: &[ObjectMember<'_>], kind: &str, source: &str) -> Vec<(Range<usize>, String)> {
     let mut edits = Vec::new();
     for member in members {
         let value = member.value;
@@ -219,7 +219,7 @@ fn edits_in_place(members: &[Member<'_>], kind: &str, source: &str) -> Vec<(Rang
 
 /// Builds the cell with another type: removes members that the type does not have, and adds those
 /// it requires.
-fn recast(text: &str, layout: &Layout, members: &[Member<'_>], kind: &str, source: &str) -> String {
+fn recast(text: &str, layout: &NotebookLayout, members: &[ObjectMember<'_>], kind: &str, source: &str) -> String {
     let is_code = kind == "code";
     let member = |key: &str, value: &str| format!("\"{key}\"{}{value}", layout.colon);
     let mut kept = vec![member("cell_type", &layout.string(kind))];
@@ -233,7 +233,7 @@ fn recast(text: &str, layout: &Layout, members: &[Member<'_>], kind: &str, sourc
         "source",
         "attachments",
     ];
-    let stays = |one: &&Member<'_>| !dropped.iter().any(|key| one.is(key));
+    let stays = |one: &&ObjectMember<'_>| !dropped.iter().any(|key| one.is(key));
     kept.extend(
         members
             .iter()
@@ -250,11 +250,11 @@ fn recast(text: &str, layout: &Layout, members: &[Member<'_>], kind: &str, sourc
 fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: CellType) -> CellEdit {
     // An adjacent cell is the model for the layout.
     let model = notebook.cells.get(after.unwrap_or(0));
-    let layout = Layout::of(notebook, model);
+    let layout = NotebookLayout::detect(notebook, model);
     let form = model.and_then(|cell| cell.get("source"));
     let source_text = match form {
-        Some(form) if form.is_string() => Source(layout.string(source)),
-        _ => Source::list(&layout, source),
+        Some(form) if form.is_string() => SourceJson(layout.string(source)),
+        _ => SourceJson::list(&layout, source),
     };
     let id = notebook.has_ids().then(|| notebook.fresh_id(source));
     let mut members = vec![("cell_type", layout.string(kind.name()))];
@@ -298,7 +298,7 @@ fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: Cel
 }
 
 /// Returns the text between two cells.
-fn separator(notebook: &Notebook<'_>, layout: &Layout) -> String {
+fn separator(notebook: &Notebook<'_>, layout: &NotebookLayout) -> String {
     let text = notebook.text;
     match notebook.cells.as_slice() {
         [first, second, ..] => text[first.end..second.start].to_owned(),
@@ -328,11 +328,11 @@ fn delete(notebook: &Notebook<'_>, index: usize) -> CellEdit {
 }
 
 /// The JSON text of a source.
-struct Source(String);
+struct SourceJson(String);
 
-impl Source {
+impl SourceJson {
     /// Formats a source like the one it replaces; lines that do not change keep their bytes.
-    fn like(text: &str, layout: &Layout, old: &Node<'_>, source: &str) -> Self {
+    fn like(text: &str, layout: &NotebookLayout, old: &JsonNode<'_>, source: &str) -> Self {
         if old.is_string() {
             return Self(match old.text().as_deref() == Some(source) {
                 true => old.raw().to_owned(),
@@ -365,7 +365,7 @@ impl Source {
         Self(format!("{open}{}{close}", items.join(&between)))
     }
 
-    fn list(layout: &Layout, source: &str) -> Self {
+    fn list(layout: &NotebookLayout, source: &str) -> Self {
         let items: Vec<String> = lines(source).map(|line| layout.string(line)).collect();
         Self(layout.list(&items))
     }

@@ -30,7 +30,7 @@ impl fmt::Display for JsonFault {
 
 /// A value in a checked text.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
+pub(super) struct JsonNode<'a> {
     text: &'a str,
     pub(super) start: usize,
     pub(super) end: usize,
@@ -38,20 +38,20 @@ pub(super) struct Node<'a> {
 
 /// A `"key": value` pair of an object.
 #[derive(Clone, Copy)]
-pub(super) struct Member<'a> {
-    pub(super) key: Node<'a>,
-    pub(super) value: Node<'a>,
+pub(super) struct ObjectMember<'a> {
+    pub(super) key: JsonNode<'a>,
+    pub(super) value: JsonNode<'a>,
 }
 
 /// Checks the whole text. Spans are offsets into `text`.
-pub(super) fn parse(text: &str) -> Result<Node<'_>, JsonFault> {
-    let mut checker = Checker {
+pub(super) fn parse(text: &str) -> Result<JsonNode<'_>, JsonFault> {
+    let mut checker = JsonChecker {
         bytes: text.as_bytes(),
         at: 0,
     };
     let found = checker.document();
     found
-        .map(|(start, end)| Node { text, start, end })
+        .map(|(start, end)| JsonNode { text, start, end })
         .map_err(|what| fault(text.as_bytes(), checker.at, what))
 }
 
@@ -69,7 +69,7 @@ pub(super) fn fault(bytes: &[u8], at: usize, what: &'static str) -> JsonFault {
     }
 }
 
-impl<'a> Node<'a> {
+impl<'a> JsonNode<'a> {
     pub(super) fn raw(&self) -> &'a str {
         &self.text[self.start..self.end]
     }
@@ -87,7 +87,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the elements of an array; empty for other values.
-    pub(super) fn elements(&self) -> Vec<Node<'a>> {
+    pub(super) fn elements(&self) -> Vec<JsonNode<'a>> {
         if self.is_array() {
             self.items()
         } else {
@@ -96,18 +96,18 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the members of an object; empty for other values.
-    pub(super) fn members(&self) -> Vec<Member<'a>> {
+    pub(super) fn members(&self) -> Vec<ObjectMember<'a>> {
         if !self.is_object() {
             return Vec::new();
         }
         let items = self.items();
         let (pairs, _) = items.as_chunks();
-        let member = |&[key, value]: &[Node<'a>; 2]| Member { key, value };
+        let member = |&[key, value]: &[JsonNode<'a>; 2]| ObjectMember { key, value };
         pairs.iter().map(member).collect()
     }
 
     /// Returns the value of a key. Of duplicate keys the last one is used, as by all readers.
-    pub(super) fn get(&self, key: &str) -> Option<Node<'a>> {
+    pub(super) fn get(&self, key: &str) -> Option<JsonNode<'a>> {
         let found = self.members().into_iter().rfind(|member| member.is(key));
         found.map(|member| member.value)
     }
@@ -121,7 +121,7 @@ impl<'a> Node<'a> {
     /// notebooks.
     pub(super) fn joined(&self) -> Option<String> {
         if self.is_array() {
-            self.elements().iter().map(Node::text).collect()
+            self.elements().iter().map(JsonNode::text).collect()
         } else {
             self.text()
         }
@@ -131,8 +131,8 @@ impl<'a> Node<'a> {
         self.raw().parse().ok()
     }
 
-    fn at(&self, start: usize) -> Node<'a> {
-        Node {
+    fn node_at(&self, start: usize) -> JsonNode<'a> {
+        JsonNode {
             text: self.text,
             start,
             end: skip(self.text.as_bytes(), start),
@@ -140,7 +140,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the values between the brackets: elements, or keys and values alternately.
-    fn items(&self) -> Vec<Node<'a>> {
+    fn items(&self) -> Vec<JsonNode<'a>> {
         let bytes = self.text.as_bytes();
         let mut items = Vec::new();
         let mut at = self.start + 1;
@@ -148,7 +148,7 @@ impl<'a> Node<'a> {
             match bytes[at] {
                 b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => at += 1,
                 _ => {
-                    let item = self.at(at);
+                    let item = self.node_at(at);
                     at = item.end;
                     items.push(item);
                 }
@@ -158,7 +158,7 @@ impl<'a> Node<'a> {
     }
 }
 
-impl Member<'_> {
+impl ObjectMember<'_> {
     pub(super) fn is(&self, key: &str) -> bool {
         let raw = self.key.raw();
         &raw[1..raw.len() - 1] == key || raw.contains('\\') && unescape(raw) == key
@@ -251,12 +251,12 @@ fn unicode(rest: &str) -> (char, usize) {
     (char::REPLACEMENT_CHARACTER, 5)
 }
 
-struct Checker<'a> {
+struct JsonChecker<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Checker<'_> {
+impl JsonChecker<'_> {
     fn document(&mut self) -> Result<(usize, usize), &'static str> {
         self.blanks();
         let start = self.at;
@@ -461,7 +461,7 @@ mod tests {
         let text = r#" {"a" : [1.0, {"]": "}\\"}, NaN , -Infinity,"x"], "\u0062":"\ud83d\ude00\ud83d|\n", "a": [] } "#;
         let root = parse(text).unwrap();
         let members = root.members();
-        let raw: Vec<_> = members[0].value.elements().iter().map(Node::raw).collect();
+        let raw: Vec<_> = members[0].value.elements().iter().map(JsonNode::raw).collect();
         assert_eq!(raw, ["1.0", r#"{"]": "}\\"}"#, "NaN", "-Infinity", "\"x\""]);
         assert_eq!(root.get("b").unwrap().text().unwrap(), "😀\u{fffd}|\n");
         assert_eq!(root.get("a").unwrap().raw(), "[]", "the last of two");

@@ -2,14 +2,14 @@
 //!
 //! New text is formatted like the nearest existing text; a notebook in one line stays in one line.
 
-use super::json::Node;
+use super::json::JsonNode;
 use super::view::Notebook;
 
 /// The formatting of one object and the lists in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct NotebookLayout {
     /// `None` if everything is in one line.
-    pub(super) lines: Option<Lines>,
+    pub(super) lines: Option<LineLayout>,
     /// The text between a key and its value, such as `": "`.
     pub(super) colon: String,
     /// The separator within one line, such as `", "`.
@@ -20,7 +20,7 @@ pub(super) struct Layout {
 
 /// The layout with one element per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct LineLayout {
     /// `\n` or `\r\n`.
     pub(super) newline: &'static str,
     /// The indentation of the brackets that enclose the object.
@@ -30,7 +30,7 @@ pub(super) struct Lines {
 }
 
 /// Returns the text between an opening bracket and the first element.
-fn lead<'a>(text: &'a str, list: &Node<'_>, first: &Node<'_>) -> &'a str {
+fn lead<'a>(text: &'a str, list: &JsonNode<'_>, first: &JsonNode<'_>) -> &'a str {
     &text[list.start + 1..first.start]
 }
 
@@ -45,10 +45,10 @@ fn broken(blanks: &str) -> Option<(&'static str, &str)> {
     Some((newline, &blanks[last + 1..]))
 }
 
-impl Layout {
+impl NotebookLayout {
     /// Detects the layout of a cell: that of `cell` if given, otherwise the layout of the whole
     /// file.
-    pub(super) fn of(notebook: &Notebook<'_>, cell: Option<&Node<'_>>) -> Self {
+    pub(super) fn detect(notebook: &Notebook<'_>, cell: Option<&JsonNode<'_>>) -> Self {
         let text = notebook.text;
         let root = notebook.root.members();
         let colon = root
@@ -63,7 +63,7 @@ impl Layout {
             _ if colon.ends_with(' ') => ", ",
             _ => ",",
         };
-        let by_file = top.map(|(newline, indent)| Lines {
+        let by_file = top.map(|(newline, indent)| LineLayout {
             newline,
             outer: indent.repeat(2),
             unit: indent.to_owned(),
@@ -78,7 +78,7 @@ impl Layout {
                 match members.first() {
                     None => by_file,
                     Some(member) => {
-                        broken(lead(text, cell, &member.key)).map(|(newline, indent)| Lines {
+                        broken(lead(text, cell, &member.key)).map(|(newline, indent)| LineLayout {
                             newline,
                             outer: outer.to_owned(),
                             unit: indent.strip_prefix(outer).unwrap_or(indent).to_owned(),

@@ -18,7 +18,7 @@ mod view;
 
 pub use change::{CellChange, CellType, NotebookSplice, splice};
 pub use json::JsonFault;
-pub use view::{Cell, CellOutput, Notebook};
+pub use view::{NotebookCell, CellOutput, Notebook};
 
 /// The reason why a notebook was not read or not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! The cells of a notebook and their outputs, decoded for display.
 
 use super::NotebookError;
-use super::json::{self, Node};
+use super::json::{self, JsonNode};
 use crate::text::UTF8_BOM;
 
 /// A notebook whose JSON was checked.
@@ -11,15 +11,15 @@ pub struct Notebook<'a> {
     pub(super) text: &'a str,
     /// The number of bytes of the file before `text`.
     pub(super) mark: usize,
-    pub(super) root: Node<'a>,
+    pub(super) root: JsonNode<'a>,
     /// The array of cells.
-    pub(super) list: Node<'a>,
-    pub(super) cells: Vec<Node<'a>>,
+    pub(super) list: JsonNode<'a>,
+    pub(super) cells: Vec<JsonNode<'a>>,
 }
 
 /// One cell.
-pub struct Cell<'a> {
-    node: Node<'a>,
+pub struct NotebookCell<'a> {
+    node: JsonNode<'a>,
     index: usize,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Notebook<'a> {
         if !root.is_object() {
             return not("its JSON is not an object");
         }
-        let Some(list) = root.get("cells").filter(Node::is_array) else {
+        let Some(list) = root.get("cells").filter(JsonNode::is_array) else {
             return match root.get("worksheets") {
                 Some(_) => not(
                     "its format is older than nbformat 4; convert it first, with \
@@ -79,7 +79,7 @@ impl<'a> Notebook<'a> {
             };
         };
         let cells = list.elements();
-        if !cells.iter().all(Node::is_object) {
+        if !cells.iter().all(JsonNode::is_object) {
             return not("one of its cells is not an object");
         }
         Ok(Self {
@@ -102,9 +102,9 @@ impl<'a> Notebook<'a> {
     }
 
     /// Returns the cells in order.
-    pub fn cells(&self) -> impl Iterator<Item = Cell<'a>> {
+    pub fn cells(&self) -> impl Iterator<Item = NotebookCell<'a>> {
         let cells = self.cells.iter().enumerate();
-        cells.map(|(index, node)| Cell::at(*node, index))
+        cells.map(|(index, node)| NotebookCell::new(*node, index))
     }
 
     /// Returns the programming language, if the notebook specifies it.
@@ -121,8 +121,8 @@ impl<'a> Notebook<'a> {
     }
 }
 
-impl<'a> Cell<'a> {
-    pub(super) fn at(node: Node<'a>, index: usize) -> Self {
+impl<'a> NotebookCell<'a> {
+    pub(super) fn new(node: JsonNode<'a>, index: usize) -> Self {
         Self { node, index }
     }
 
@@ -154,26 +154,26 @@ impl<'a> Cell<'a> {
     }
 }
 
-fn shown(output: &Node<'_>) -> Vec<CellOutput> {
+fn shown(output: &JsonNode<'_>) -> Vec<CellOutput> {
     let text = |key: &str| output.get(key).and_then(|node| node.joined());
     match text("output_type").as_deref() {
-        Some("stream") => said(text("text").unwrap_or_default()),
+        Some("stream") => text_outputs(text("text").unwrap_or_default()),
         Some("error") => {
             let trace: Vec<String> = output
                 .get("traceback")
                 .map(|trace| trace.elements())
                 .iter()
                 .flatten()
-                .filter_map(Node::text)
+                .filter_map(JsonNode::text)
                 .collect();
             let name = text("ename").unwrap_or_else(|| "error".to_owned());
             let value = text("evalue").unwrap_or_default();
             let last = format!("{name}: {value}");
             let trace = without_ansi(&trace.join("\n"));
             if trace.contains(last.trim_end()) {
-                said(trace)
+                text_outputs(trace)
             } else {
-                said(format!("{trace}\n{last}").trim_start().to_owned())
+                text_outputs(format!("{trace}\n{last}").trim_start().to_owned())
             }
         }
         _ => output.get("data").map_or(Vec::new(), |data| bundle(&data)),
@@ -181,7 +181,7 @@ fn shown(output: &Node<'_>) -> Vec<CellOutput> {
 }
 
 /// Converts a result that is stored in several forms: the image, otherwise the best text.
-fn bundle(data: &Node<'_>) -> Vec<CellOutput> {
+fn bundle(data: &JsonNode<'_>) -> Vec<CellOutput> {
     let picture = PICTURES.iter().find_map(|kind| {
         let mut encoded = data.get(kind)?.joined()?;
         encoded.retain(|character| !character.is_ascii_whitespace());
@@ -195,7 +195,7 @@ fn bundle(data: &Node<'_>) -> Vec<CellOutput> {
     }
     for kind in TEXTS {
         if let Some(form) = data.get(kind) {
-            return said(form.joined().unwrap_or_else(|| form.raw().to_owned()));
+            return text_outputs(form.joined().unwrap_or_else(|| form.raw().to_owned()));
         }
     }
     let others = data.members();
@@ -206,13 +206,13 @@ fn bundle(data: &Node<'_>) -> Vec<CellOutput> {
             Some(format!("{}, {size} bytes", member.key.text()?))
         })
         .collect();
-    said(match others.is_empty() {
+    text_outputs(match others.is_empty() {
         true => String::new(),
         false => format!("[output that cannot be shown: {}]", others.join("; ")),
     })
 }
 
-fn said(text: String) -> Vec<CellOutput> {
+fn text_outputs(text: String) -> Vec<CellOutput> {
     let text = without_ansi(&text);
     match text.trim().is_empty() {
         true => Vec::new(),

@@ -9,7 +9,7 @@ use super::{PageLine, PageRequest, estimate_tokens};
 /// The estimated size of a line number, its padding, the tab and the line break, in bytes.
 const LINE_OVERHEAD: u64 = 8;
 
-pub(super) struct Collector {
+pub(super) struct PageCollector {
     break_byte: u8,
     first: u64,
     end: u64,
@@ -20,7 +20,7 @@ pub(super) struct Collector {
     line: u64,
     /// At least one byte of the current line was read.
     begun: bool,
-    current: Current,
+    current: CurrentLine,
     lines: Vec<PageLine>,
     bytes: u64,
     done: bool,
@@ -32,14 +32,14 @@ pub(super) struct Collector {
 
 /// The current line, if it is to be shown.
 #[derive(Default)]
-struct Current {
+struct CurrentLine {
     kept: Vec<u8>,
     kept_chars: u64,
     chars: u64,
     last_byte: Option<u8>,
 }
 
-pub(super) struct Collected {
+pub(super) struct CollectedPage {
     pub(super) lines: Vec<PageLine>,
     /// The number of lines seen so far; all lines, if the whole file was pushed.
     pub(super) seen_lines: u64,
@@ -52,7 +52,7 @@ pub(super) struct Collected {
     pub(super) too_short: Option<u64>,
 }
 
-impl Collector {
+impl PageCollector {
     pub(super) fn new(request: &PageRequest, break_byte: u8) -> Self {
         let first = request.first_line();
         Self {
@@ -64,7 +64,7 @@ impl Collector {
             char_offset: request.char_offset,
             line: 1,
             begun: false,
-            current: Current::default(),
+            current: CurrentLine::default(),
             lines: Vec::new(),
             bytes: 0,
             done: false,
@@ -91,7 +91,7 @@ impl Collector {
                 continue;
             }
             let end = memchr(self.break_byte, piece);
-            self.keep(&piece[..end.unwrap_or(piece.len())]);
+            self.store_part(&piece[..end.unwrap_or(piece.len())]);
             self.begun = true;
             let Some(end) = end else { return };
             self.end_line(true);
@@ -99,12 +99,12 @@ impl Collector {
         }
     }
 
-    pub(super) fn finish(mut self) -> Collected {
+    pub(super) fn finish(mut self) -> CollectedPage {
         if self.begun && !self.done && self.line >= self.first {
             self.end_line(false);
         }
         let seen_lines = if self.begun { self.line } else { self.line - 1 };
-        Collected {
+        CollectedPage {
             lines: self.lines,
             seen_lines,
             more: self.more,
@@ -144,7 +144,7 @@ impl Collector {
         }
     }
 
-    fn keep(&mut self, part: &[u8]) {
+    fn store_part(&mut self, part: &[u8]) {
         let from = self.char_offset_here();
         // One more than is shown, so that a CR before the break can still be removed.
         let until = from + self.max_chars + 1;

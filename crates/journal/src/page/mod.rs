@@ -100,7 +100,7 @@ pub struct TextPage {
     /// The encoding and line breaks.
     pub facts: TextFacts,
     /// The record for the read ledger.
-    pub sight: ReadRecord,
+    pub read_record: ReadRecord,
 }
 
 /// Estimates the number of tokens in a text of `bytes` bytes: roughly bytes / 3.5.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use super::collect::{Collected, Collector};
+use super::collect::{CollectedPage, PageCollector};
 use super::{PageRequest, TextPage};
 use crate::encoding::DecodedView;
 use crate::error::JournalError;
@@ -23,7 +23,7 @@ const PIECE: usize = 256 << 10;
 
 /// The result of a scan, before it is converted to a page.
 struct PageScan {
-    collected: Collected,
+    collected: CollectedPage,
     facts: TextFacts,
     hash: Option<ContentHash>,
     to_the_end: bool,
@@ -107,8 +107,8 @@ pub(crate) fn read_given(
     let content = SpecialRead { bytes, ended: true };
     let reading = read_memory(real, &content, request)?;
     let mut page = finish(real, request, stamp, reading)?;
-    page.sight.settled = false;
-    page.sight.by = ReadSource::Editor;
+    page.read_record.settled = false;
+    page.read_record.source = ReadSource::Editor;
     Ok(page)
 }
 
@@ -129,12 +129,12 @@ fn read_memory(
         bytes: content,
         ended,
     } = content;
-    let Some(view) = DecodedView::of(content) else {
+    let Some(view) = DecodedView::decode(content) else {
         return Err(binary(real, content, content.len() as u64));
     };
     let body = &view.text[view.mark_length..];
-    let style = BreakCounts::of(body).style();
-    let mut collector = Collector::new(request, break_byte(style));
+    let style = BreakCounts::from_bytes(body).style();
+    let mut collector = PageCollector::new(request, break_byte(style));
     collector.push(body);
     Ok(PageScan {
         collected: collector.finish(),
@@ -145,7 +145,7 @@ fn read_memory(
             final_newline: ended.then_some(body.last() == Some(&break_byte(style))),
             lossy: view.encoding != Encoding::Utf8 && std::str::from_utf8(body).is_err(),
         },
-        hash: Some(ContentHash::of(content)),
+        hash: Some(ContentHash::compute(content)),
         to_the_end: *ended,
         unended: !ended,
         has_text: !body.is_empty(),
@@ -159,7 +159,7 @@ fn read_stream(
     mark_length: usize,
 ) -> io::Result<PageScan> {
     // Only a file without any LF uses CR. If it is not read to the end, its first bytes decide.
-    let guess = match BreakCounts::of(head).style() {
+    let guess = match BreakCounts::from_bytes(head).style() {
         BreakStyle::Cr => BreakStyle::Cr,
         _ => BreakStyle::Lf,
     };
@@ -180,7 +180,7 @@ fn scan(
     size: u64,
 ) -> io::Result<PageScan> {
     let whole = size <= HASH_LIMIT;
-    let mut collector = Collector::new(request, break_byte(style));
+    let mut collector = PageCollector::new(request, break_byte(style));
     let mut counts = BreakCounts::default();
     let mut hasher = blake3::Hasher::new();
     let mut valid = true;
@@ -306,7 +306,7 @@ fn finish(
         }),
         // A line that was cut hides text just like a missing line does.
         partial: !request.is_explicit() && (collected.more || unended || !uncut),
-        by: ReadSource::Read,
+        source: ReadSource::Read,
     };
     Ok(TextPage {
         real: path(),
@@ -320,7 +320,7 @@ fn finish(
         truncated_by_lines,
         unended,
         facts,
-        sight,
+        read_record: sight,
         lines: collected.lines,
     })
 }

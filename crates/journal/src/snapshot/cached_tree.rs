@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::keep_priority::Ignores;
-use super::listings::Listings;
+use super::keep_priority::DirectoryIgnores;
+use super::listings::ListingTree;
 use super::walk::{
-    EntryKind, Listing, PendingDirectory, ScanArea, ScanLimit, Tree, TreeEntry, is_gone,
+    ScannedKind, ScannedListing, PendingDirectory, ScanArea, ScanLimit, ScannedTree, TreeEntry, is_missing,
     threads_for,
 };
 use super::watch::{TreeWatch, WatchLimits};
@@ -24,7 +24,7 @@ use super::watch::{TreeWatch, WatchLimits};
 pub(crate) struct CachedTree {
     roots: Vec<PathBuf>,
     leave_out: HashSet<PathBuf>,
-    listings: Listings,
+    listings: ListingTree,
     unseen: BTreeMap<PathBuf, String>,
     watch: Option<TreeWatch>,
     /// Directories that are listed every time.
@@ -35,7 +35,7 @@ pub(crate) struct CachedTree {
 
 impl CachedTree {
     /// Scans everything and watches it from then on.
-    pub(crate) fn of(area: &ScanArea, limits: WatchLimits) -> Result<(Self, Tree), ScanLimit> {
+    pub(crate) fn scan(area: &ScanArea, limits: WatchLimits) -> Result<(Self, ScannedTree), ScanLimit> {
         let watch = TreeWatch::new(limits);
         let mut tree = area.scan(watch.as_ref())?;
         let kept = Self {
@@ -56,7 +56,7 @@ impl CachedTree {
     }
 
     /// Updates the scan. After an error the cached scan must not be used any longer.
-    pub(crate) fn again(&mut self, area: &ScanArea) -> Result<Tree, ScanLimit> {
+    pub(crate) fn rescan(&mut self, area: &ScanArea) -> Result<ScannedTree, ScanLimit> {
         let changed = self.watch.as_ref().and_then(TreeWatch::changed);
         let dirty: BTreeSet<PathBuf> = match changed {
             Some(changed) => {
@@ -72,19 +72,19 @@ impl CachedTree {
                 all
             }
         };
-        let mut tree = Tree {
+        let mut tree = ScannedTree {
             listings: self.listings.clone(),
             unseen: self.unseen.clone(),
-            ..Tree::default()
+            ..ScannedTree::default()
         };
-        area.look_at_points(&mut tree);
+        area.read_start_points(&mut tree);
         let dirty: Vec<PathBuf> = dirty.into_iter().collect();
         self.list_again(area, &dirty, &mut tree)?;
         for (path, _, now) in self.listings.different(&tree.listings) {
             if now.is_none() {
                 self.unwatched.remove(&path);
                 if let Some(watch) = &self.watch {
-                    watch.forget(&path);
+                    watch.unwatch(&path);
                 }
             }
         }
@@ -100,7 +100,7 @@ impl CachedTree {
         &mut self,
         area: &ScanArea,
         dirty: &[PathBuf],
-        tree: &mut Tree,
+        tree: &mut ScannedTree,
     ) -> Result<(), ScanLimit> {
         let mut gone: HashSet<PathBuf> = HashSet::new();
         let mut new = Vec::new();
@@ -150,7 +150,7 @@ impl CachedTree {
             }
         }
         let count = tree.listings.entries();
-        area.look_below(new, count, self.watch.as_ref(), tree)
+        area.scan_below(new, count, self.watch.as_ref(), tree)
     }
 }
 
@@ -159,9 +159,9 @@ fn with_ranks(
     area: &ScanArea,
     path: &Path,
     entries: Vec<TreeEntry>,
-    old: &Listing,
-    tree: &Tree,
-) -> (Listing, Vec<PendingDirectory>) {
+    old: &ScannedListing,
+    tree: &ScannedTree,
+) -> (ScannedListing, Vec<PendingDirectory>) {
     let above = path.parent().and_then(|above| tree.listings.get(above));
     let above = above.and_then(|above| above.ignores.clone());
     let pending = PendingDirectory {
@@ -170,9 +170,9 @@ fn with_ranks(
         ignores: above.clone(),
         device: None,
     };
-    let ignores = Ignores::extend(path, &entries, above, old.rank);
+    let ignores = DirectoryIgnores::extend(path, &entries, above, old.rank);
     let below = area.directories_in(&pending, &entries, ignores.as_ref());
-    let listing = Listing {
+    let listing = ScannedListing {
         entries,
         rank: old.rank,
         ignores,
@@ -184,10 +184,10 @@ fn with_ranks(
 /// exist are added to `gone`.
 fn replace(
     path: &Path,
-    old: &Listing,
-    listing: Listing,
+    old: &ScannedListing,
+    listing: ScannedListing,
     below: Vec<PendingDirectory>,
-    tree: &mut Tree,
+    tree: &mut ScannedTree,
     gone: &mut HashSet<PathBuf>,
 ) -> Vec<PendingDirectory> {
     let is_same = |name: &OsStr| {
@@ -195,7 +195,7 @@ fn replace(
         both.is_some_and(|(old, now)| old.stamp.same_object(&now.stamp))
     };
     for entry in &old.entries {
-        if entry.kind() == EntryKind::Directory && !is_same(&entry.name) {
+        if entry.kind() == ScannedKind::Directory && !is_same(&entry.name) {
             let path = path.join(&entry.name);
             // Removed immediately, because another directory may have the same name now.
             tree.listings.remove_all(&path);
@@ -214,7 +214,7 @@ fn replace(
 
 /// Updates the stamps of these directories in their parents' listings: a change in a directory
 /// alters its times.
-fn restamp(directories: &[PathBuf], tree: &mut Tree) {
+fn restamp(directories: &[PathBuf], tree: &mut ScannedTree) {
     let mut above: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
     for path in directories {
         let parent = path.parent().filter(|above| tree.listings.contains(above));
@@ -232,13 +232,13 @@ fn restamp(directories: &[PathBuf], tree: &mut Tree) {
 
 /// Returns the listing with the current stamps of these subdirectories; `None` if they are up to
 /// date.
-fn restamped(listing: &Listing, directories: &[&Path]) -> Option<Listing> {
+fn restamped(listing: &ScannedListing, directories: &[&Path]) -> Option<ScannedListing> {
     let mut entries = None;
     for path in directories {
         let Some(at) = path.file_name().and_then(|name| listing.position(name)) else {
             continue;
         };
-        let Ok(Some(now)) = TreeEntry::at(path) else {
+        let Ok(Some(now)) = TreeEntry::from_path(path) else {
             continue;
         };
         if listing.entries[at].stamp != now.stamp
@@ -248,7 +248,7 @@ fn restamped(listing: &Listing, directories: &[&Path]) -> Option<Listing> {
             entries[at].stamp = now.stamp;
         }
     }
-    entries.map(|entries| Listing {
+    entries.map(|entries| ScannedListing {
         entries,
         rank: listing.rank,
         ignores: listing.ignores.clone(),
@@ -287,7 +287,7 @@ fn list_all(
             }
             let found = match area.list(directory, watch) {
                 Ok((entries, is_watched)) => RelistResult::Entries(entries, is_watched),
-                Err(error) if is_gone(&error) => RelistResult::Gone,
+                Err(error) if is_missing(&error) => RelistResult::Gone,
                 Err(error) => RelistResult::Unreadable(format!("it cannot be read: {error}")),
             };
             own.push((at, found));

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::preimages::{Object, PreimageFile, PreimageFill, PreimageMap};
-use super::walk::{EntryKind, Listing, Tree, TreeEntry, grouped};
+use super::preimages::{ObjectKey, PreimageFile, PreimageFill, PreimageMap};
+use super::walk::{ScannedKind, ScannedListing, ScannedTree, TreeEntry, grouped};
 use super::{CommandChanges, SnapshotLimits, is_directory_both};
 use crate::stamp::now_ns;
 use crate::undo::{
@@ -26,8 +26,8 @@ const NAMED: usize = 200;
 const LONGEST_WAIT: Duration = Duration::from_millis(25);
 
 pub(crate) struct TreeComparison<'a> {
-    pub(crate) before: &'a Tree,
-    pub(crate) after: &'a Tree,
+    pub(crate) before: &'a ScannedTree,
+    pub(crate) after: &'a ScannedTree,
     pub(crate) filled: &'a PreimageFill,
     /// The start time of the command, in nanoseconds since the epoch.
     pub(crate) begun: i128,
@@ -47,14 +47,14 @@ pub(crate) struct TreeComparison<'a> {
 #[derive(Default)]
 pub(crate) struct KnownObjects {
     /// Objects in directories that have changed.
-    touched: OnceCell<HashSet<Object>>,
+    touched: OnceCell<HashSet<ObjectKey>>,
     /// All objects.
-    all: OnceCell<HashSet<Object>>,
+    all: OnceCell<HashSet<ObjectKey>>,
 }
 
 /// Returns how long to wait until every later change must alter a stamp. Only the directories that
 /// are new since the last scan matter; for the others the wait is already over.
-pub(crate) fn until_certain(tree: &Tree, new: &[Arc<Listing>]) -> Duration {
+pub(crate) fn until_certain(tree: &ScannedTree, new: &[Arc<ScannedListing>]) -> Duration {
     let now = now_ns();
     let listed = new.iter().flat_map(|listing| &listing.entries);
     let points = tree.points.values().flatten();
@@ -86,7 +86,7 @@ impl<'a> TreeComparison<'a> {
         }
         let mut left: BTreeMap<PathBuf, String> = BTreeMap::new();
         let mut swept = Vec::new();
-        let linked: HashSet<Object> = pairs
+        let linked: HashSet<ObjectKey> = pairs
             .values()
             .flat_map(|(before, after)| [before, after])
             .filter_map(|entry| entry.filter(|entry| is_linked(entry)))
@@ -106,7 +106,7 @@ impl<'a> TreeComparison<'a> {
         }
         for (path, (before, after)) in &pairs {
             let is_new = before.is_none();
-            match self.judge(path, *before, *after, &twins) {
+            match self.path_change(path, *before, *after, &twins) {
                 Ok(None) => continue,
                 Ok(Some(one)) => {
                     if !is_directory_both(&one) {
@@ -180,7 +180,7 @@ impl<'a> TreeComparison<'a> {
     /// Returns whether the directory was not scanned. Changes inside it are unknown; only its
     /// creation or removal is known.
     fn is_unseen(&self, directory: &Path) -> bool {
-        let unseen = |tree: &Tree| tree.why_unseen(directory).is_some();
+        let unseen = |tree: &ScannedTree| tree.why_unseen(directory).is_some();
         unseen(self.before) || unseen(self.after)
     }
 
@@ -191,12 +191,12 @@ impl<'a> TreeComparison<'a> {
         !old.stamp.is_same(&new.stamp)
             || old.target != new.target
             // If the file was written again within a tick of the clock, its stamp would be equal.
-            || (old.kind() == EntryKind::File
+            || (old.kind() == ScannedKind::File
                 && !old.stamp.until_certain(self.begun).is_zero()
-                && self.kept(old).is_some())
+                && self.stored_preimage(old).is_some())
     }
 
-    fn kept(&self, entry: &TreeEntry) -> Option<&Arc<PreimageFile>> {
+    fn stored_preimage(&self, entry: &TreeEntry) -> Option<&Arc<PreimageFile>> {
         let object = (entry.stamp.device, entry.stamp.inode);
         let is_it = |kept: &&Arc<PreimageFile>| kept.stamp.is_same(&entry.stamp);
         let before = self.filled.contents.get(&object).filter(is_it);
@@ -237,7 +237,7 @@ impl<'a> TreeComparison<'a> {
 
     /// Returns the record for a path. `None`: no relevant difference. `Err`: the path cannot be
     /// restored.
-    fn judge(
+    fn path_change(
         &self,
         path: &Path,
         before: Option<&TreeEntry>,
@@ -255,7 +255,7 @@ impl<'a> TreeComparison<'a> {
             };
         }
         for (entry, tree) in [(before, self.before), (after, self.after)] {
-            if entry.is_some_and(|entry| entry.kind() == EntryKind::Directory)
+            if entry.is_some_and(|entry| entry.kind() == ScannedKind::Directory)
                 && let Some(why) = tree.why_unseen(path)
                 && (before.is_none() || after.is_none())
             {
@@ -270,8 +270,8 @@ impl<'a> TreeComparison<'a> {
         }
         let before_state = match before {
             None => RecordState::Absent,
-            Some(entry) => match (entry.kind(), self.kept(entry)) {
-                (EntryKind::File, Some(kept)) => {
+            Some(entry) => match (entry.kind(), self.stored_preimage(entry)) {
+                (ScannedKind::File, Some(kept)) => {
                     let mut needed = self.needed.borrow_mut();
                     needed.insert(kept.hash.clone(), Arc::clone(kept));
                     let content = ObservedContent {
@@ -280,7 +280,7 @@ impl<'a> TreeComparison<'a> {
                     };
                     regular(&entry.stamp, &content, twin_of(&twins.before, path, entry))
                 }
-                (EntryKind::File, None) => match after {
+                (ScannedKind::File, None) => match after {
                     // The content is the same; the mode can be restored without a preimage.
                     Some(after) if entry.stamp.looks_like(&after.stamp) => {
                         if entry.stamp.mode == after.stamp.mode {
@@ -291,7 +291,7 @@ impl<'a> TreeComparison<'a> {
                     }
                     _ => return Err(self.why_unkept(entry)),
                 },
-                (EntryKind::Special(_), _)
+                (ScannedKind::Special(_), _)
                     if after.is_some_and(|after| {
                         after.stamp.same_object(&entry.stamp)
                             && after.stamp.mode == entry.stamp.mode
@@ -299,10 +299,10 @@ impl<'a> TreeComparison<'a> {
                 {
                     return Ok(None);
                 }
-                (EntryKind::Special(kind), _) => {
+                (ScannedKind::Special(kind), _) => {
                     return Err(format!("it was {kind}, which cannot be made again"));
                 }
-                (EntryKind::Directory | EntryKind::Link, _) => unread(entry),
+                (ScannedKind::Directory | ScannedKind::Link, _) => unread(entry),
             },
         };
         // A new inode or another ctime is not a visible change.
@@ -311,7 +311,7 @@ impl<'a> TreeComparison<'a> {
     }
 
     fn state_after(&self, path: &Path, entry: &TreeEntry, twins: &HardLinks) -> RecordState {
-        if entry.kind() == EntryKind::File
+        if entry.kind() == ScannedKind::File
             && entry.stamp.size <= self.limits.read
             && let Ok(content) = read_content(path, &entry.stamp)
         {
@@ -323,9 +323,9 @@ impl<'a> TreeComparison<'a> {
     /// Takes out files without a preimage that are at another path now: undo moves them back, and
     /// must not remove them from their new path.
     fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, TreePair<'a>>) -> Vec<PathChangeRecord> {
-        let is_file = |entry: &&TreeEntry| entry.kind() == EntryKind::File;
+        let is_file = |entry: &&TreeEntry| entry.kind() == ScannedKind::File;
         let object = |entry: &TreeEntry| (entry.stamp.device, entry.stamp.inode);
-        let new: HashMap<Object, (PathBuf, &TreeEntry)> = pairs
+        let new: HashMap<ObjectKey, (PathBuf, &TreeEntry)> = pairs
             .iter()
             .filter(|(path, (before, _))| before.is_none() && !self.claimed.contains_key(*path))
             .filter_map(|(path, (_, after))| Some((path, after.filter(is_file)?)))
@@ -338,14 +338,14 @@ impl<'a> TreeComparison<'a> {
             };
             let is_other = after.is_none_or(|after| !after.stamp.same_object(&before.stamp));
             if is_other
-                && self.kept(before).is_none()
+                && self.stored_preimage(before).is_none()
                 && !self.claimed.contains_key(path)
                 && let Some((to, there)) = new.get(&object(before))
                 && there.stamp.looks_like(&before.stamp)
             {
                 let state = RecordState::Moved {
                     to: to.clone(),
-                    seal: UnreadFileStamp::of(&there.stamp),
+                    seal: UnreadFileStamp::from_stamp(&there.stamp),
                 };
                 moved.push((path.clone(), state, *after));
             }
@@ -373,7 +373,7 @@ impl<'a> TreeComparison<'a> {
     ) -> Vec<PathChangeRecord> {
         let mut grown: Vec<PathChangeRecord> = Vec::new();
         let is_new = |pair: &TreePair<'_>| match pair {
-            (None, Some(entry)) => entry.kind() == EntryKind::Directory,
+            (None, Some(entry)) => entry.kind() == ScannedKind::Directory,
             _ => false,
         };
         let mut top: Option<PathBuf> = None;
@@ -458,17 +458,17 @@ impl<'a> TreeComparison<'a> {
 /// One name of each file that has several names, by object.
 #[derive(Default)]
 struct HardLinks {
-    before: HashMap<Object, PathBuf>,
-    after: HashMap<Object, PathBuf>,
+    before: HashMap<ObjectKey, PathBuf>,
+    after: HashMap<ObjectKey, PathBuf>,
 }
 
 /// For each of these files, returns the first name that is unchanged in the other scan, otherwise
 /// the first name.
-fn twins(tree: &Tree, other: &Tree, linked: &HashSet<Object>) -> HashMap<Object, PathBuf> {
+fn twins(tree: &ScannedTree, other: &ScannedTree, linked: &HashSet<ObjectKey>) -> HashMap<ObjectKey, PathBuf> {
     if linked.is_empty() {
         return HashMap::new();
     }
-    let mut best: HashMap<Object, (bool, PathBuf)> = HashMap::new();
+    let mut best: HashMap<ObjectKey, (bool, PathBuf)> = HashMap::new();
     tree.listings.for_each(|directory, listing| {
         let mut other_listing = None;
         for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
@@ -492,10 +492,10 @@ fn twins(tree: &Tree, other: &Tree, linked: &HashSet<Object>) -> HashMap<Object,
 
 /// Returns whether the file may have another name.
 fn is_linked(entry: &TreeEntry) -> bool {
-    entry.kind() == EntryKind::File && entry.stamp.links > 1
+    entry.kind() == ScannedKind::File && entry.stamp.links > 1
 }
 
-fn twin_of(twins: &HashMap<Object, PathBuf>, path: &Path, entry: &TreeEntry) -> Option<PathBuf> {
+fn twin_of(twins: &HashMap<ObjectKey, PathBuf>, path: &Path, entry: &TreeEntry) -> Option<PathBuf> {
     let twin = twins.get(&(entry.stamp.device, entry.stamp.inode));
     twin.filter(|twin| *twin != path).cloned()
 }
@@ -541,7 +541,7 @@ fn is_claimed(claim: &RecordState, now: &RecordState) -> bool {
 }
 
 /// Merges two sorted lists into pairs with equal names.
-fn merged<'t>(lists: [Option<&'t Listing>; 2]) -> Vec<TreePair<'t>> {
+fn merged<'t>(lists: [Option<&'t ScannedListing>; 2]) -> Vec<TreePair<'t>> {
     let [old, new] = lists.map(|list| list.map_or(&[][..], |list| &list.entries));
     let mut pairs = Vec::new();
     let (mut at, mut to) = (0, 0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::walk::{EntryKind, TreeEntry};
+use super::walk::{ScannedKind, TreeEntry};
 
 /// The priority; earlier variants come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +30,12 @@ const LARGEST: u64 = 1 << 20;
 
 impl KeepPriority {
     /// Returns the rank of a directory inside one of this rank.
-    pub(crate) fn of_directory(
+    pub(crate) fn for_directory(
         self,
         path: &Path,
         name: &OsStr,
         in_repository: bool,
-        ignores: Option<&Ignores>,
+        ignores: Option<&DirectoryIgnores>,
     ) -> Self {
         match self {
             Self::Named | Self::Objects | Self::Ignored => self,
@@ -48,14 +48,14 @@ impl KeepPriority {
     }
 
     /// Returns the rank of a file inside a directory of this rank.
-    pub(crate) fn of_file(self, path: &Path, ignores: Option<&Ignores>) -> Self {
+    pub(crate) fn for_file(self, path: &Path, ignores: Option<&DirectoryIgnores>) -> Self {
         match self {
             Self::Plain => self.unless_ignored(path, false, ignores),
             _ => self,
         }
     }
 
-    fn unless_ignored(self, path: &Path, is_dir: bool, ignores: Option<&Ignores>) -> Self {
+    fn unless_ignored(self, path: &Path, is_dir: bool, ignores: Option<&DirectoryIgnores>) -> Self {
         if ignores.is_some_and(|ignores| ignores.ignores(path, is_dir)) {
             Self::Ignored
         } else {
@@ -72,12 +72,12 @@ impl KeepPriority {
 
 /// The ignore rules of a directory and of those above it.
 #[derive(Debug)]
-pub(crate) struct Ignores {
+pub(crate) struct DirectoryIgnores {
     own: Gitignore,
     above: Option<Arc<Self>>,
 }
 
-impl Ignores {
+impl DirectoryIgnores {
     /// Returns the rules of a directory with these entries.
     pub(crate) fn extend(
         directory: &Path,
@@ -87,7 +87,7 @@ impl Ignores {
     ) -> Option<Arc<Self>> {
         // A named pipe called `.gitignore` would block.
         let is_own = |one: &TreeEntry| {
-            one.name == ".gitignore" && one.kind() == EntryKind::File && one.stamp.size <= LARGEST
+            one.name == ".gitignore" && one.kind() == ScannedKind::File && one.stamp.size <= LARGEST
         };
         let has_own = rank == KeepPriority::Plain && entries.iter().any(is_own);
         if !has_own {

@@ -13,7 +13,7 @@ fn area(root: &Path) -> ScanArea {
     }
 }
 
-fn seen(tree: &Tree) -> Vec<(PathBuf, Vec<TreeEntry>)> {
+fn seen(tree: &ScannedTree) -> Vec<(PathBuf, Vec<TreeEntry>)> {
     let mut seen = Vec::new();
     let all = &tree.listings;
     all.for_each(|path, listing| seen.push((path.to_path_buf(), listing.entries.clone())));
@@ -51,12 +51,12 @@ fn what_is_over_the_limit_of_watches_is_listed_each_time_and_nothing_else() {
         directories: 21,
         files: 0,
     };
-    let (mut kept, _) = CachedTree::of(&area, limits).unwrap();
+    let (mut kept, _) = CachedTree::scan(&area, limits).unwrap();
     if kept.watch.is_none() {
         return haft_testkit::skip("nothing can be watched here");
     }
     assert_eq!(kept.listed, 31);
-    kept.again(&area).unwrap();
+    kept.rescan(&area).unwrap();
     assert_eq!(kept.listed, 10);
     // One that goes makes room for another.
     let mut watched = Vec::new();
@@ -66,7 +66,7 @@ fn what_is_over_the_limit_of_watches_is_listed_each_time_and_nothing_else() {
     let gone = watched.pop().unwrap();
     fs::remove_dir(gone).unwrap();
     for _ in 0..3 {
-        kept.again(&area).unwrap();
+        kept.rescan(&area).unwrap();
     }
     assert_eq!(kept.listed, 9);
 }
@@ -78,10 +78,10 @@ fn where_nothing_is_reported_everything_is_listed() {
         fs::create_dir_all(place.path().join(format!("d{number}"))).unwrap();
     }
     let area = area(place.path());
-    let (mut kept, _) = CachedTree::of(&area, MANY).unwrap();
+    let (mut kept, _) = CachedTree::scan(&area, MANY).unwrap();
     kept.watch = None;
     fs::write(place.path().join("d3/f"), "x").unwrap();
-    let tree = kept.again(&area).unwrap();
+    let tree = kept.rescan(&area).unwrap();
     assert_eq!(kept.listed, 31);
     assert_eq!(seen(&tree), seen(&area.scan(None).unwrap()));
 }
@@ -104,10 +104,10 @@ fn a_directory_is_closed() {
     let closed = place.path().join("closed");
     fs::create_dir_all(closed.join("in")).unwrap();
     let area = area(place.path());
-    let (mut kept, _) = CachedTree::of(&area, MANY).unwrap();
+    let (mut kept, _) = CachedTree::scan(&area, MANY).unwrap();
     fs::write(closed.join("f"), "x").unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    let tree = kept.again(&area).unwrap();
+    let tree = kept.rescan(&area).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
     assert!(
         tree.why_unseen(&closed.join("f"))
@@ -128,7 +128,7 @@ fn every_step_is_seen(limits: WatchLimits) {
     fs::write(outside.join("in/deep/f"), "y").unwrap();
     fs::write(outside.join("linked"), "z").unwrap();
     let area = area(&root);
-    let (mut kept, first) = CachedTree::of(&area, limits).unwrap();
+    let (mut kept, first) = CachedTree::scan(&area, limits).unwrap();
     assert_eq!(seen(&first), seen(&area.scan(None).unwrap()));
     let at = |name: &str| root.join(name);
     type Step<'a> = (&'a str, &'a dyn Fn());
@@ -185,7 +185,7 @@ fn every_step_is_seen(limits: WatchLimits) {
     ];
     for (what, step) in steps {
         step();
-        let tree = kept.again(&area).unwrap();
+        let tree = kept.rescan(&area).unwrap();
         let whole = area.scan(None).unwrap();
         assert_eq!(seen(&tree), seen(&whole), "{what}");
         assert_eq!(tree.entries, whole.entries, "{what}");
@@ -199,12 +199,12 @@ fn what_was_not_touched_is_the_same_listing() {
         fs::create_dir_all(place.path().join(format!("d{number}"))).unwrap();
     }
     let area = area(place.path());
-    let (mut kept, first) = CachedTree::of(&area, MANY).unwrap();
+    let (mut kept, first) = CachedTree::scan(&area, MANY).unwrap();
     if kept.watch.is_none() {
         return haft_testkit::skip("nothing can be watched here");
     }
     fs::write(place.path().join("d1/f"), "").unwrap();
-    let again = kept.again(&area).unwrap();
+    let again = kept.rescan(&area).unwrap();
     assert_eq!(kept.listed, 1);
     let different = first.listings.different(&again.listings);
     let changed: Vec<_> = different.into_iter().map(|one| one.0).collect();

@@ -9,16 +9,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::walk::Listing;
+use super::walk::ScannedListing;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Listings {
+pub(crate) struct ListingTree {
     top: Arc<ListingNode>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct ListingNode {
-    listing: Option<Arc<Listing>>,
+    listing: Option<Arc<ScannedListing>>,
     below: BTreeMap<Arc<OsStr>, Arc<Self>>,
     /// The number of directories in this node and below it.
     directories: usize,
@@ -27,10 +27,10 @@ struct ListingNode {
 
 /// A directory that differs between two versions: its path and its listing in each.
 pub(crate) type DifferentListing<'a> =
-    (PathBuf, Option<&'a Arc<Listing>>, Option<&'a Arc<Listing>>);
+    (PathBuf, Option<&'a Arc<ScannedListing>>, Option<&'a Arc<ScannedListing>>);
 
-impl Listings {
-    pub(crate) fn get(&self, path: &Path) -> Option<&Arc<Listing>> {
+impl ListingTree {
+    pub(crate) fn get(&self, path: &Path) -> Option<&Arc<ScannedListing>> {
         self.node(path)?.listing.as_ref()
     }
 
@@ -48,7 +48,7 @@ impl Listings {
         self.top.entries
     }
 
-    pub(crate) fn insert(&mut self, path: &Path, listing: Arc<Listing>) {
+    pub(crate) fn insert(&mut self, path: &Path, listing: Arc<ScannedListing>) {
         set(&mut self.top, path.iter(), Some(listing));
     }
 
@@ -67,7 +67,7 @@ impl Listings {
     }
 
     /// Visits every directory, parents before children.
-    pub(crate) fn for_each<'a>(&'a self, mut see: impl FnMut(&Path, &'a Arc<Listing>)) {
+    pub(crate) fn for_each<'a>(&'a self, mut see: impl FnMut(&Path, &'a Arc<ScannedListing>)) {
         let mut path = PathBuf::new();
         visit(&self.top, &mut path, &mut |path, listing| {
             see(path, listing)
@@ -107,9 +107,9 @@ impl ListingNode {
     }
 }
 
-fn set(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>, listing: Option<Arc<Listing>>) {
+fn set(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>, listing: Option<Arc<ScannedListing>>) {
     let node = Arc::make_mut(node);
-    let size = |one: &Option<Arc<Listing>>| {
+    let size = |one: &Option<Arc<ScannedListing>>| {
         let count = one.as_ref().map(|one| one.entries.len());
         (usize::from(count.is_some()), count.unwrap_or_default())
     };
@@ -156,7 +156,7 @@ fn cut(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>) {
 fn visit<'a>(
     node: &'a ListingNode,
     path: &mut PathBuf,
-    see: &mut dyn FnMut(&Path, &'a Arc<Listing>),
+    see: &mut dyn FnMut(&Path, &'a Arc<ScannedListing>),
 ) {
     if let Some(listing) = &node.listing {
         see(path, listing);
@@ -219,8 +219,8 @@ mod tests {
     use super::super::keep_priority::KeepPriority;
     use super::*;
 
-    fn listing() -> Arc<Listing> {
-        Arc::new(Listing {
+    fn listing() -> Arc<ScannedListing> {
+        Arc::new(ScannedListing {
             entries: Vec::new(),
             rank: KeepPriority::Plain,
             ignores: None,
@@ -251,7 +251,7 @@ mod tests {
             first in prop::collection::vec(change(), 0..20),
             then in prop::collection::vec(change(), 0..20),
         ) {
-            let (mut listings, mut plain) = (Listings::default(), HashMap::new());
+            let (mut listings, mut plain) = (ListingTree::default(), HashMap::new());
             let mut before = (listings.clone(), plain.clone());
             for (at, change) in first.iter().chain(&then).enumerate() {
                 if at == first.len() {

@@ -36,7 +36,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use preimages::clone;
-pub(crate) use walk::{EntryKind, ScanArea, Tree, TreeEntry};
+pub(crate) use walk::{ScannedKind, ScanArea, ScannedTree, TreeEntry};
 
 use crate::error::JournalError;
 use crate::journal::Journal;
@@ -68,9 +68,9 @@ pub struct SnapshotLimits {
     /// The number of files and directories to scan.
     pub entries: usize,
     /// The time for each of the two scans.
-    pub look: Duration,
+    pub scan_time: Duration,
     /// The time for storing contents before a command; the rest is stored in the background.
-    pub keep: Duration,
+    pub store_time: Duration,
     /// The total size of stored contents per session, in bytes.
     pub bytes: u64,
     /// The size limit of a stored file, in bytes.
@@ -86,8 +86,8 @@ impl Default for SnapshotLimits {
     fn default() -> Self {
         Self {
             entries: 200_000,
-            look: Duration::from_secs(3),
-            keep: Duration::from_secs(2),
+            scan_time: Duration::from_secs(3),
+            store_time: Duration::from_secs(2),
             bytes: 256 << 20,
             file: 16 << 20,
             read: 64 << 20,
@@ -109,7 +109,7 @@ impl SnapshotLimits {
                 format!("there are more than {most} files and directories")
             }
             ScanLimit::Time => {
-                format!("scanning them took more than {} s", self.look.as_secs_f32())
+                format!("scanning them took more than {} s", self.scan_time.as_secs_f32())
             }
         }
     }
@@ -145,7 +145,7 @@ impl Drop for RunningCommand {
 
 #[derive(Debug)]
 struct TreeState {
-    tree: Tree,
+    tree: ScannedTree,
     filled: PreimageFill,
     /// Changes recorded after this mark were not made by the command.
     recorded: LogMark,
@@ -209,14 +209,14 @@ impl Journal {
         let recorded = history.mark();
         let mut area = area_of(sweep, history.folder());
         area.entries = limits.entries;
-        area.deadline = Instant::now().checked_add(limits.look);
+        area.deadline = Instant::now().checked_add(limits.scan_time);
         let mut narrowed = None;
         let given_up = self.given_up(&area.roots);
         let mut looked = match given_up.filter(|_| !self.has_looked(&area)) {
             Some(why) => Err(why),
             None => self.scan_tree(&area).map_err(|reason| {
                 let why = limits.why(reason);
-                let mut shelf = self.shelf();
+                let mut shelf = self.lock_preimages();
                 shelf.gave_up = Some((area.roots.clone(), why.clone(), Instant::now()));
                 why
             }),
@@ -228,24 +228,24 @@ impl Journal {
                 "{why}: undo covers only what the command line names"
             ));
             area.roots.clear();
-            area.deadline = Instant::now().checked_add(limits.look);
+            area.deadline = Instant::now().checked_add(limits.scan_time);
             looked = area.scan(None).map_err(|reason| limits.why(reason));
         }
         let seen = looked.and_then(|tree| {
             let budget = PreimageBudget {
                 bytes: limits.bytes,
                 file: limits.file,
-                deadline: Instant::now().checked_add(limits.keep),
+                deadline: Instant::now().checked_add(limits.store_time),
             };
             let filled = self
-                .shelf()
+                .lock_preimages()
                 .store_preimages(&tree, budget, &|| history.nameless());
             let filled = filled.map_err(|error| format!("contents cannot be stored: {error}"))?;
             let unhurried = PreimageBudget {
                 deadline: None,
                 ..budget
             };
-            preimage_backlog::work_on(&self.shelf, unhurried);
+            preimage_backlog::work_on(&self.preimages, unhurried);
             std::thread::sleep(compare::until_certain(&tree, &filled.new));
             Ok(TreeState {
                 tree,
@@ -268,22 +268,22 @@ impl Journal {
     }
 
     /// Scans everything, or only what has changed since the last scan.
-    fn scan_tree(&self, area: &ScanArea) -> Result<Tree, ScanLimit> {
+    fn scan_tree(&self, area: &ScanArea) -> Result<ScannedTree, ScanLimit> {
         if area.roots.is_empty() {
             return area.scan(None);
         }
         let (inside, outside) = area.split();
         let mut tree = {
             // Other callers wait, so that they can use the result of this scan.
-            let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut look = self.cached_tree.lock().unwrap_or_else(PoisonError::into_inner);
             match look.take().filter(|kept| kept.fits(&inside)) {
                 Some(mut kept) => {
-                    let tree = kept.again(&inside)?;
+                    let tree = kept.rescan(&inside)?;
                     *look = Some(kept);
                     tree
                 }
                 None => {
-                    let found = CachedTree::of(&inside, WatchLimits::of_system());
+                    let found = CachedTree::scan(&inside, WatchLimits::from_system());
                     if found
                         .as_ref()
                         .is_err_and(|reason| *reason == ScanLimit::Time)
@@ -304,19 +304,19 @@ impl Journal {
 
     /// Returns whether there is a cached scan of this area that only needs an update.
     fn has_looked(&self, area: &ScanArea) -> bool {
-        let look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = self.cached_tree.lock().unwrap_or_else(PoisonError::into_inner);
         look.as_ref().is_some_and(|kept| kept.fits(area))
     }
 
     /// Scans everything in the background, so that later commands can use the result.
     fn scan_in_background(&self, mut area: ScanArea) {
-        if std::mem::replace(&mut self.shelf().is_looking, true) {
+        if std::mem::replace(&mut self.lock_preimages().is_looking, true) {
             return;
         }
         area.deadline = Instant::now().checked_add(LONGEST_LOOK);
-        let (look, shelf) = (Arc::downgrade(&self.look), Arc::downgrade(&self.shelf));
+        let (look, shelf) = (Arc::downgrade(&self.cached_tree), Arc::downgrade(&self.preimages));
         let work = move || {
-            let found = CachedTree::of(&area, WatchLimits::of_system());
+            let found = CachedTree::scan(&area, WatchLimits::from_system());
             if let (Some(look), Ok((kept, _))) = (look.upgrade(), found) {
                 *look.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
             }
@@ -328,16 +328,16 @@ impl Journal {
         let begun = std::thread::Builder::new()
             .name("haft-look".to_owned())
             .spawn(work);
-        self.shelf().is_looking &= begun.is_ok();
+        self.lock_preimages().is_looking &= begun.is_ok();
     }
 
-    fn shelf(&self) -> MutexGuard<'_, PreimageStore> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_preimages(&self) -> MutexGuard<'_, PreimageStore> {
+        self.preimages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the reason why these directories recently exceeded a limit.
     fn given_up(&self, roots: &[PathBuf]) -> Option<String> {
-        let shelf = self.shelf();
+        let shelf = self.lock_preimages();
         let (tried, why, when) = shelf.gave_up.as_ref()?;
         (tried == roots && when.elapsed() < TRIED_AGAIN).then(|| why.clone())
     }
@@ -399,7 +399,7 @@ impl Journal {
         let mut area = before.area;
         // The command may have created as many entries again.
         area.entries = area.entries.saturating_mul(2);
-        area.deadline = Instant::now().checked_add(limits.look.saturating_mul(2));
+        area.deadline = Instant::now().checked_add(limits.scan_time.saturating_mul(2));
         let tree = self
             .scan_tree(&area)
             .map_err(|_| "the scan after the command exceeded its limits".to_owned())?;
@@ -415,7 +415,7 @@ impl Journal {
             claimed: &claimed,
             limits,
             is_control,
-            later: self.shelf().contents(),
+            later: self.lock_preimages().contents(),
             known: KnownObjects::default(),
             needed: RefCell::default(),
         };
@@ -431,7 +431,7 @@ impl Journal {
         unit: &str,
         paths: &[PathBuf],
     ) -> Result<UndoOutcome, JournalError> {
-        self.required_history()?.take_back(ticket, unit, paths)
+        self.required_history()?.revert_paths(ticket, unit, paths)
     }
 }
 

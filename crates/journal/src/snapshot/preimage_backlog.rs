@@ -48,8 +48,8 @@ mod tests {
             fs::write(directory.join(number.to_string()), number.to_string()).unwrap();
         }
         let limits = SnapshotLimits {
-            look: Duration::from_secs(100),
-            keep: Duration::ZERO,
+            scan_time: Duration::from_secs(100),
+            store_time: Duration::ZERO,
             ..SnapshotLimits::default()
         };
         let journal = Journal::new(None)
@@ -63,7 +63,7 @@ mod tests {
         let before = journal.before_command(&sweep);
         assert_eq!(before.cost().1, 0);
         let is_done = || {
-            let shelf = journal.shelf.lock().unwrap();
+            let shelf = journal.preimages.lock().unwrap();
             shelf.backlog.is_empty() && !shelf.is_worked_on
         };
         haft_testkit::until_blocking("everything is kept", is_done);
@@ -86,8 +86,8 @@ mod tests {
         fs::create_dir_all(root.join("d")).unwrap();
         fs::write(root.join("d/f"), "old").unwrap();
         let limits = |look: Duration| SnapshotLimits {
-            look,
-            keep: Duration::from_secs(100),
+            scan_time: look,
+            store_time: Duration::from_secs(100),
             ..SnapshotLimits::default()
         };
         let mut journal = Journal::new(None)
@@ -100,7 +100,7 @@ mod tests {
         let before = journal.before_command(&sweep);
         assert!(before.uncovered().unwrap().contains("took more than"));
         haft_testkit::until_blocking("it was looked at", || {
-            journal.look.lock().unwrap().is_some() && !journal.shelf.lock().unwrap().is_looking
+            journal.cached_tree.lock().unwrap().is_some() && !journal.preimages.lock().unwrap().is_looking
         });
         journal = journal.with_sweep_limits(limits(Duration::from_secs(100)));
         let before = journal.before_command(&sweep);

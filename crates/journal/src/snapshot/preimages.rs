@@ -17,10 +17,10 @@ use std::time::Instant;
 use rustix::fs::OFlags;
 
 use super::keep_priority::KeepPriority;
-use super::listings::Listings;
+use super::listings::ListingTree;
 use super::shared_map::SharedMap;
-use super::walk::{EntryKind, Listing, Tree, threads_for};
-use crate::commit::Attributes;
+use super::walk::{ScannedKind, ScannedListing, ScannedTree, threads_for};
+use crate::commit::FileAttributes;
 use crate::open::open_real;
 use crate::stamp::{ContentHash, Stamp, now_ns};
 
@@ -49,7 +49,7 @@ impl PreimageFile {
     pub(crate) fn content(&self) -> io::Result<Vec<u8>> {
         let mut content = vec![0; usize::try_from(self.stamp.size).unwrap_or(usize::MAX)];
         self.pack.read_exact_at(&mut content, self.offset)?;
-        if ContentHash::of(&content).to_string() != self.hash {
+        if ContentHash::compute(&content).to_string() != self.hash {
             return Err(io::Error::other("it is damaged"));
         }
         Ok(content)
@@ -57,10 +57,10 @@ impl PreimageFile {
 }
 
 /// Device and inode.
-pub(crate) type Object = (u64, u64);
+pub(crate) type ObjectKey = (u64, u64);
 
 /// All stored contents, by object.
-pub(crate) type PreimageMap = SharedMap<Object, Arc<PreimageFile>>;
+pub(crate) type PreimageMap = SharedMap<ObjectKey, Arc<PreimageFile>>;
 
 /// The limits for storing contents.
 #[derive(Debug, Clone, Copy)]
@@ -73,11 +73,11 @@ pub(crate) struct PreimageBudget {
 #[derive(Debug, Default)]
 pub(crate) struct PreimageStore {
     contents: PreimageMap,
-    packs: Vec<Pack>,
+    packs: Vec<PreimagePack>,
     /// Files of the last tree that could not be stored, with the reason.
-    unkept: SharedMap<Object, Arc<str>>,
+    unkept: SharedMap<ObjectKey, Arc<str>>,
     /// The directories of the last tree, and the total size of their stored contents.
-    complete: Option<(Listings, u64)>,
+    complete: Option<(ListingTree, u64)>,
     /// Files that could not be stored in time; the most important one is the last.
     pub(super) backlog: Vec<PreimageRequest>,
     /// A thread is working on the backlog.
@@ -95,9 +95,9 @@ pub(crate) struct PreimageStore {
 #[derive(Debug, Default)]
 pub(crate) struct PreimageFill {
     pub(crate) contents: PreimageMap,
-    pub(crate) unkept: SharedMap<Object, Arc<str>>,
+    pub(crate) unkept: SharedMap<ObjectKey, Arc<str>>,
     /// The directories that are new since the last scan.
-    pub(crate) new: Vec<Arc<Listing>>,
+    pub(crate) new: Vec<Arc<ScannedListing>>,
     /// The number of files that were copied now.
     pub(crate) copied: usize,
 }
@@ -114,7 +114,7 @@ impl PreimageStore {
     /// unnamed file.
     pub(crate) fn store_preimages(
         &mut self,
-        tree: &Tree,
+        tree: &ScannedTree,
         budget: PreimageBudget,
         new_pack: &dyn Fn() -> io::Result<File>,
     ) -> io::Result<PreimageFill> {
@@ -136,7 +136,7 @@ impl PreimageStore {
         } = self.known(tree);
         let threads = threads_for(wanted.len());
         while self.packs.len() < threads && !wanted.is_empty() {
-            self.packs.push(Pack::new(new_pack()?));
+            self.packs.push(PreimagePack::new(new_pack()?));
         }
         let copier = PreimageCopier {
             wanted: &wanted,
@@ -259,7 +259,7 @@ impl PreimageStore {
 
     /// Determines which contents of the tree are already stored. Directories that the last tree
     /// had, too, are skipped.
-    fn known(&mut self, tree: &Tree) -> KnownPreimages {
+    fn known(&mut self, tree: &ScannedTree) -> KnownPreimages {
         let complete = self.complete.as_ref();
         let known_before = self.contents.clone();
         let mut contents = match complete {
@@ -270,7 +270,7 @@ impl PreimageStore {
         let mut new = Vec::new();
         let mut bytes = complete.map_or(0, |(_, bytes)| *bytes);
         let adds = complete.is_none();
-        let mut add = |stamp: &Stamp, path: &dyn Fn() -> PathBuf, listing: Option<&Listing>| {
+        let mut add = |stamp: &Stamp, path: &dyn Fn() -> PathBuf, listing: Option<&ScannedListing>| {
             let object = (stamp.device, stamp.inode);
             let known = known_before.get(&object);
             if let Some(kept) = known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
@@ -282,7 +282,7 @@ impl PreimageStore {
             }
             let path = path();
             let rank = match listing {
-                Some(listing) => listing.rank.of_file(&path, listing.ignores.as_deref()),
+                Some(listing) => listing.rank.for_file(&path, listing.ignores.as_deref()),
                 None => KeepPriority::Named,
             };
             wanted.push(PreimageRequest {
@@ -294,12 +294,12 @@ impl PreimageStore {
         for (path, entry) in &tree.points {
             if let Some(entry) = entry
                 .as_ref()
-                .filter(|entry| entry.kind() == EntryKind::File)
+                .filter(|entry| entry.kind() == ScannedKind::File)
             {
                 add(&entry.stamp, &|| path.clone(), None);
             }
         }
-        let nothing = Listings::default();
+        let nothing = ListingTree::default();
         let before = complete.map_or(&nothing, |(listings, _)| listings);
         for (directory, _, listing) in before.different(&tree.listings) {
             let Some(listing) = listing else {
@@ -309,7 +309,7 @@ impl PreimageStore {
             for entry in listing
                 .entries
                 .iter()
-                .filter(|one| one.kind() == EntryKind::File)
+                .filter(|one| one.kind() == ScannedKind::File)
             {
                 add(&entry.stamp, &|| directory.join(&entry.name), Some(listing));
             }
@@ -337,19 +337,19 @@ struct KnownPreimages {
     wanted: Vec<PreimageRequest>,
     /// The total size of the stored contents.
     bytes: u64,
-    new: Vec<Arc<Listing>>,
+    new: Vec<Arc<ScannedListing>>,
 }
 
 /// A file that holds many contents, one after the other.
 #[derive(Debug)]
-struct Pack {
+struct PreimagePack {
     file: Arc<File>,
     end: u64,
     /// The buffered end of the file, not yet written.
     collected: Vec<u8>,
 }
 
-impl Pack {
+impl PreimagePack {
     fn new(file: File) -> Self {
         Self {
             file: Arc::new(file),
@@ -382,7 +382,7 @@ impl Pack {
             return Err(error);
         }
         let content = &self.collected[from..];
-        let hash = ContentHash::of(content).to_string();
+        let hash = ContentHash::compute(content).to_string();
         let start = self.end + from as u64;
         if self.collected.len() > COLLECTED {
             self.flush()?;
@@ -459,7 +459,7 @@ const NO_TIME: &str = "there was not enough time";
 const BATCH: usize = 256;
 
 /// An object with its stored content, or the reason why it is missing.
-type CopiedContent = (Object, Result<PreimageFile, String>);
+type CopiedContent = (ObjectKey, Result<PreimageFile, String>);
 
 struct PreimageCopier<'a> {
     wanted: &'a [PreimageRequest],
@@ -476,11 +476,11 @@ impl PreimageCopier<'_> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self, pack: &mut Pack) {
+    fn work(&self, pack: &mut PreimagePack) {
         let mut own = Vec::new();
         while let Some(one) = self.wanted.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let object = (one.stamp.device, one.stamp.inode);
-            own.push((object, self.keep(one, pack)));
+            own.push((object, self.store_preimage(one, pack)));
         }
         if let Err(error) = pack.flush() {
             // The buffered contents are lost, so all results of this thread are marked as failed.
@@ -492,7 +492,7 @@ impl PreimageCopier<'_> {
         done.append(&mut own);
     }
 
-    fn keep(&self, one: &PreimageRequest, pack: &mut Pack) -> Result<PreimageFile, String> {
+    fn store_preimage(&self, one: &PreimageRequest, pack: &mut PreimagePack) -> Result<PreimageFile, String> {
         let size = one.stamp.size;
         if size > self.budget.file {
             return Err(format!("larger than {} MB", self.budget.file >> 20));
@@ -515,20 +515,20 @@ impl PreimageCopier<'_> {
     }
 }
 
-fn copy(one: &PreimageRequest, pack: &mut Pack) -> io::Result<PreimageFile> {
+fn copy(one: &PreimageRequest, pack: &mut PreimagePack) -> io::Result<PreimageFile> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(open_real(&one.path, flags)?);
-    let stamp = Stamp::of(&file.metadata()?);
+    let stamp = Stamp::from_metadata(&file.metadata()?);
     let certain = stamp.until_certain(now_ns()).is_zero();
     if !stamp.is_same(&one.stamp) {
         return Err(changed_meanwhile());
     }
     let (offset, hash) = pack.add(&file, stamp.size)?;
-    if !stamp.is_same(&Stamp::of(&file.metadata()?)) {
+    if !stamp.is_same(&Stamp::from_metadata(&file.metadata()?)) {
         return Err(changed_meanwhile());
     }
     Ok(PreimageFile {
-        extended: Attributes::of(&file, &stamp)?.extended,
+        extended: FileAttributes::from_file(&file, &stamp)?.extended,
         stamp,
         hash,
         certain,

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::keep_priority::{Ignores, KeepPriority};
-use super::listings::Listings;
+use super::keep_priority::{DirectoryIgnores, KeepPriority};
+use super::listings::ListingTree;
 use super::watch::TreeWatch;
 use crate::stamp::Stamp;
 
@@ -29,33 +29,33 @@ pub(crate) struct TreeEntry {
 
 impl TreeEntry {
     /// Returns the entry at a path, or `None` if the path does not exist.
-    pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn from_path(path: &Path) -> io::Result<Option<Self>> {
         match fs::symlink_metadata(path) {
-            Ok(found) => Self::of(path, OsString::new(), &found).map(Some),
-            Err(error) if is_gone(&error) => Ok(None),
+            Ok(found) => Self::from_metadata(path, OsString::new(), &found).map(Some),
+            Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn of(path: &Path, name: OsString, found: &Metadata) -> io::Result<Self> {
+    fn from_metadata(path: &Path, name: OsString, found: &Metadata) -> io::Result<Self> {
         let target = match found.is_symlink() {
             true => Some(fs::read_link(path)?),
             false => None,
         };
         Ok(Self {
             name,
-            stamp: Stamp::of(found),
+            stamp: Stamp::from_metadata(found),
             target,
         })
     }
 
-    pub(crate) fn kind(&self) -> EntryKind {
-        EntryKind::of(&self.stamp)
+    pub(crate) fn kind(&self) -> ScannedKind {
+        ScannedKind::from_stamp(&self.stamp)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryKind {
+pub(crate) enum ScannedKind {
     File,
     Directory,
     Link,
@@ -63,8 +63,8 @@ pub(crate) enum EntryKind {
     Special(&'static str),
 }
 
-impl EntryKind {
-    pub(crate) fn of(stamp: &Stamp) -> Self {
+impl ScannedKind {
+    pub(crate) fn from_stamp(stamp: &Stamp) -> Self {
         use rustix::fs::FileType;
         match FileType::from_raw_mode(stamp.mode) {
             FileType::RegularFile => Self::File,
@@ -79,13 +79,13 @@ impl EntryKind {
 
 /// A directory with its entries, sorted by name.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct ScannedListing {
     pub(crate) entries: Vec<TreeEntry>,
     pub(crate) rank: KeepPriority,
-    pub(crate) ignores: Option<Arc<Ignores>>,
+    pub(crate) ignores: Option<Arc<DirectoryIgnores>>,
 }
 
-impl Listing {
+impl ScannedListing {
     pub(crate) fn find(&self, name: &OsStr) -> Option<&TreeEntry> {
         self.entries.get(self.position(name)?)
     }
@@ -98,9 +98,9 @@ impl Listing {
 
 /// The result of a scan: the state of all directories at one time.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct ScannedTree {
     /// The listings by path. Unchanged ones are shared with earlier scans.
-    pub(crate) listings: Listings,
+    pub(crate) listings: ListingTree,
     /// The paths where the scan started, and other requested paths; they may be missing.
     pub(crate) points: BTreeMap<PathBuf, Option<TreeEntry>>,
     /// Directories that could not be scanned, with the reason.
@@ -110,7 +110,7 @@ pub(crate) struct Tree {
     pub(crate) entries: usize,
 }
 
-impl Tree {
+impl ScannedTree {
     /// Returns the reason why this path, or what is below it, was not scanned.
     pub(crate) fn why_unseen(&self, path: &Path) -> Option<&str> {
         if self.unseen.is_empty() {
@@ -143,9 +143,9 @@ pub(crate) enum ScanLimit {
 impl ScanArea {
     /// Scans the area. Directories are watched before they are listed. `Err`: a limit was reached
     /// before all files were scanned that git does not ignore.
-    pub(crate) fn scan(&self, watch: Option<&TreeWatch>) -> Result<Tree, ScanLimit> {
-        let mut tree = Tree::default();
-        let first = self.look_at_points(&mut tree);
+    pub(crate) fn scan(&self, watch: Option<&TreeWatch>) -> Result<ScannedTree, ScanLimit> {
+        let mut tree = ScannedTree::default();
+        let first = self.read_start_points(&mut tree);
         let mut found = self.run(first, 0, false, watch)?;
         let later = std::mem::take(&mut found.later);
         let count = found.count;
@@ -180,7 +180,7 @@ impl ScanArea {
     }
 
     /// Reads the paths where the scan starts; returns the directories to scan.
-    pub(super) fn look_at_points(&self, tree: &mut Tree) -> Vec<PendingDirectory> {
+    pub(super) fn read_start_points(&self, tree: &mut ScannedTree) -> Vec<PendingDirectory> {
         let mut first = Vec::new();
         for root in self.roots.iter().chain(&self.named) {
             self.point(root, tree);
@@ -202,12 +202,12 @@ impl ScanArea {
     }
 
     /// Adds everything below these directories.
-    pub(super) fn look_below(
+    pub(super) fn scan_below(
         &self,
         directories: Vec<PendingDirectory>,
         already: usize,
         watch: Option<&TreeWatch>,
-        tree: &mut Tree,
+        tree: &mut ScannedTree,
     ) -> Result<(), ScanLimit> {
         if !directories.is_empty() {
             let found = self.run(directories, already, true, watch)?;
@@ -233,13 +233,13 @@ impl ScanArea {
             return Ok((entries, false));
         };
         let is_linked =
-            |entry: &TreeEntry| entry.kind() == EntryKind::File && entry.stamp.links > 1;
+            |entry: &TreeEntry| entry.kind() == ScannedKind::File && entry.stamp.links > 1;
         let linked = entries.iter().filter(|entry| is_linked(entry));
         let is_watched = watch.set_files(directory, linked.map(|entry| &*entry.name));
         // Reads the stamps again, because a file may have been written before it was watched.
         for entry in entries.iter_mut().filter(|entry| is_linked(entry)) {
             if let Ok(found) = fs::symlink_metadata(directory.join(&entry.name)) {
-                let now = Stamp::of(&found);
+                let now = Stamp::from_metadata(&found);
                 if now.same_object(&entry.stamp) {
                     entry.stamp = now;
                 }
@@ -253,11 +253,11 @@ impl ScanArea {
         &self,
         pending: &PendingDirectory,
         entries: &[TreeEntry],
-        ignores: Option<&Arc<Ignores>>,
+        ignores: Option<&Arc<DirectoryIgnores>>,
     ) -> Vec<PendingDirectory> {
         let is_repository = KeepPriority::is_repository(entries);
         let directories = entries.iter();
-        let directories = directories.filter(|entry| entry.kind() == EntryKind::Directory);
+        let directories = directories.filter(|entry| entry.kind() == ScannedKind::Directory);
         directories
             .map(|entry| {
                 let path = pending.path.join(&entry.name);
@@ -267,7 +267,7 @@ impl ScanArea {
                     let ignores = ignores.map(|ignores| &**ignores);
                     pending
                         .rank
-                        .of_directory(&path, &entry.name, is_repository, ignores)
+                        .for_directory(&path, &entry.name, is_repository, ignores)
                 };
                 PendingDirectory {
                     path,
@@ -280,9 +280,9 @@ impl ScanArea {
     }
 
     /// Reads the state of a path; if it is missing, also of its ancestors up to one that exists.
-    fn point(&self, path: &Path, tree: &mut Tree) {
+    fn point(&self, path: &Path, tree: &mut ScannedTree) {
         for path in path.ancestors() {
-            match TreeEntry::at(path) {
+            match TreeEntry::from_path(path) {
                 Ok(Some(entry)) => {
                     tree.points.insert(path.to_path_buf(), Some(entry));
                     return;
@@ -307,7 +307,7 @@ impl ScanArea {
         last: bool,
         watch: Option<&TreeWatch>,
     ) -> Result<WalkResult, ScanLimit> {
-        let shared = Shared {
+        let shared = SharedScan {
             area: self,
             last,
             watch,
@@ -343,7 +343,7 @@ impl ScanArea {
     }
 }
 
-impl Tree {
+impl ScannedTree {
     fn take(&mut self, found: WalkResult) {
         for (path, listing) in found.listings {
             self.listings.insert(&path, Arc::new(listing));
@@ -377,7 +377,7 @@ pub(super) fn threads_for(count: usize) -> usize {
 pub(super) struct PendingDirectory {
     pub(super) path: PathBuf,
     pub(super) rank: KeepPriority,
-    pub(super) ignores: Option<Arc<Ignores>>,
+    pub(super) ignores: Option<Arc<DirectoryIgnores>>,
     pub(super) device: Option<u64>,
 }
 
@@ -394,7 +394,7 @@ impl PendingDirectory {
 
 #[derive(Default)]
 struct WalkResult {
-    listings: Vec<(PathBuf, Listing)>,
+    listings: Vec<(PathBuf, ScannedListing)>,
     unseen: Vec<(PathBuf, String)>,
     later: Vec<PendingDirectory>,
     unwatched: Vec<PathBuf>,
@@ -408,7 +408,7 @@ struct WalkState {
     found: WalkResult,
 }
 
-struct Shared<'a> {
+struct SharedScan<'a> {
     area: &'a ScanArea,
     /// Ignored directories are scanned, too, instead of being postponed.
     last: bool,
@@ -420,7 +420,7 @@ struct Shared<'a> {
     changed: Condvar,
 }
 
-impl Shared<'_> {
+impl SharedScan<'_> {
     fn lock(&self) -> MutexGuard<'_, WalkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -468,7 +468,7 @@ impl Shared<'_> {
     fn list(&self, pending: PendingDirectory, found: &mut WalkResult) -> Vec<PendingDirectory> {
         let (entries, is_watched) = match self.area.list(&pending.path, self.watch) {
             Ok(found) => found,
-            Err(error) if is_gone(&error) => return Vec::new(),
+            Err(error) if is_missing(&error) => return Vec::new(),
             Err(error) => {
                 let why = format!("it cannot be read: {error}");
                 found.unseen.push((pending.path, why));
@@ -487,7 +487,7 @@ impl Shared<'_> {
             self.stopped.store(true, Ordering::Relaxed);
             return Vec::new();
         }
-        let ignores = Ignores::extend(
+        let ignores = DirectoryIgnores::extend(
             &pending.path,
             &entries,
             pending.ignores.clone(),
@@ -514,7 +514,7 @@ impl Shared<'_> {
         if self.watch.is_some() && !is_watched {
             found.unwatched.push(pending.path.clone());
         }
-        let listing = Listing {
+        let listing = ScannedListing {
             entries,
             rank: pending.rank,
             ignores,
@@ -529,15 +529,15 @@ fn entries_of(directory: &Path) -> io::Result<Vec<TreeEntry>> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let found = match entry.metadata() {
-            Err(error) if is_gone(&error) => continue,
+            Err(error) if is_missing(&error) => continue,
             found => found?,
         };
         let path = match found.is_symlink() {
             true => entry.path(),
             false => PathBuf::new(),
         };
-        match TreeEntry::of(&path, entry.file_name(), &found) {
-            Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::InvalidInput => {}
+        match TreeEntry::from_metadata(&path, entry.file_name(), &found) {
+            Err(error) if is_missing(&error) || error.kind() == io::ErrorKind::InvalidInput => {}
             entry => entries.push(entry?),
         }
     }
@@ -545,7 +545,7 @@ fn entries_of(directory: &Path) -> io::Result<Vec<TreeEntry>> {
 }
 
 /// Returns whether the error means that the path does not exist.
-pub(crate) fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory

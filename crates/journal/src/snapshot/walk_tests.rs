@@ -41,7 +41,7 @@ fn everything_is_seen_and_ranked() {
         let directory = dir.path().join(directory);
         let path = directory.join(name);
         let listing = tree.listings.get(&directory).unwrap();
-        listing.rank.of_file(&path, listing.ignores.as_deref())
+        listing.rank.for_file(&path, listing.ignores.as_deref())
     };
     assert_eq!(file(".", "a.log"), KeepPriority::Ignored);
     assert_eq!(file(".", "kept.log"), KeepPriority::Plain);

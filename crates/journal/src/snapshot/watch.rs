@@ -35,7 +35,7 @@ const MOST_FILES: usize = 1 << 16;
 
 impl WatchLimits {
     /// Returns a part of the watches that the user may have, so that editors get enough, too.
-    pub(crate) fn of_system() -> Self {
+    pub(crate) fn from_system() -> Self {
         let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
         let all = text.ok().and_then(|text| text.trim().parse().ok());
         let all: usize = all.unwrap_or(8192);
@@ -226,7 +226,7 @@ impl TreeWatch {
     }
 
     /// Stops watching a directory that is no longer at this path.
-    pub(crate) fn forget(&self, path: &Path) {
+    pub(crate) fn unwatch(&self, path: &Path) {
         let mut places = self.places();
         if let Some(number) = places.numbers.remove(path)
             && places

@@ -17,8 +17,8 @@ pub struct HistoryMark(LogMark);
 
 impl HistoryMark {
     /// Creates a mark for everything recorded after this time.
-    pub fn at(time: SystemTime) -> Self {
-        Self(LogMark::at(millis(time)))
+    pub fn from_time(time: SystemTime) -> Self {
+        Self(LogMark::from_time(millis(time)))
     }
 }
 
@@ -46,7 +46,7 @@ impl UndoHistory {
         // Taken before reading: changes that are recorded concurrently are reported twice rather
         // than never.
         let next = HistoryMark(self.store.mark(now()));
-        let units = UndoUnits::of(self.store.records_behind(&mark.0)?);
+        let units = UndoUnits::from_records(self.store.records_after(&mark.0)?);
         let mut found: Vec<RecordedChange> = Vec::new();
         let mut index: HashMap<PathBuf, usize> = HashMap::new();
         // The effect of a unit that is still running can only be seen on disk.

@@ -44,7 +44,7 @@ pub(super) struct UndoTotals {
 }
 
 impl UndoTotals {
-    pub(super) fn of(units: &UndoUnits) -> Self {
+    pub(super) fn from_units(units: &UndoUnits) -> Self {
         let mut tally = Self::default();
         for unit in &units.all {
             tally.ids.insert(unit.id().to_owned());
@@ -119,7 +119,7 @@ impl UndoHistory {
             return Ok(());
         };
         let mut records = self.store().records()?;
-        let units = UndoUnits::of(records.clone());
+        let units = UndoUnits::from_records(records.clone());
         let mut dropped = units.dropped.clone();
         dropped.extend(first_to_go(&units, &self.limits));
         let gone: HashSet<&String> = dropped.iter().collect();
@@ -135,9 +135,9 @@ impl UndoHistory {
         records.insert(0, UndoRecord::Dropped { units: remembered });
         log.rewrite(&records)
             .map_err(|error| self.store().failed(error))?;
-        let kept = UndoUnits::of(records);
+        let kept = UndoUnits::from_records(records);
         self.store().keep_only(&kept.hashes());
-        *self.tally() = Some(UndoTotals::of(&kept));
+        *self.tally() = Some(UndoTotals::from_units(&kept));
         Ok(())
     }
 }

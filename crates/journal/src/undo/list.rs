@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::UndoHistory;
-use super::mutation::look;
+use super::mutation::read_snapshot;
 use super::observed_path::ObservedPath;
 use super::record::{PathChangeRecord, RecordState, UnitEnding};
 use super::units::UndoUnit;
@@ -82,7 +82,7 @@ pub enum UnitState {
 }
 
 impl ChangeKind {
-    pub(super) fn of(before: bool, after: bool) -> Self {
+    pub(super) fn from_existence(before: bool, after: bool) -> Self {
         match (before, after) {
             (false, _) => Self::Created,
             (true, true) => Self::Changed,
@@ -129,8 +129,8 @@ impl<'u> CurrentHashes<'u> {
     /// cannot be read.
     fn hash(&mut self, real: &'u Path) -> &Option<Option<String>> {
         self.0.entry(real).or_insert_with(|| {
-            let now = look(real, u64::MAX).ok()?;
-            Some(now.map(|now| ContentHash::of(&now.bytes).to_string()))
+            let now = read_snapshot(real, u64::MAX).ok()?;
+            Some(now.map(|now| ContentHash::compute(&now.bytes).to_string()))
         })
     }
 }
@@ -182,7 +182,7 @@ fn unchanged<'u>(
     let later = |path: &Path| {
         let later = all.iter().rev().take_while(|later| later.id() != unit.id());
         let ours =
-            later.filter(|later| later.stands() && files_in(later).any(|file| file.real == path));
+            later.filter(|later| later.is_in_effect() && files_in(later).any(|file| file.real == path));
         match ours.last() {
             Some(later) => format!(
                 "{} was changed again by {}: undo that first",
@@ -193,7 +193,7 @@ fn unchanged<'u>(
         }
     };
     for one in unit.swept() {
-        match ObservedPath::at(&one.path) {
+        match ObservedPath::from_path(&one.path) {
             Ok(looked) if looked.probably_is(&one.after) || looked.probably_is(&one.before) => {}
             Ok(_) => return Err(later(&one.path)),
             Err(_) => return Err(format!("{} cannot be read", one.path.display())),
@@ -223,7 +223,7 @@ fn files_in(unit: &UndoUnit) -> impl Iterator<Item = FileSummary> {
     let files = unit.intent.files.iter().map(|file| FileSummary {
         given: file.given.clone(),
         real: file.real.clone(),
-        change: ChangeKind::of(file.before.hash().is_some(), file.after.is_some()),
+        change: ChangeKind::from_existence(file.before.hash().is_some(), file.after.is_some()),
         added: file.added,
         removed: file.removed,
     });
@@ -232,7 +232,7 @@ fn files_in(unit: &UndoUnit) -> impl Iterator<Item = FileSummary> {
     let swept = unit.swept().filter(named).map(|one| FileSummary {
         given: one.path.clone(),
         real: one.path.clone(),
-        change: ChangeKind::of(
+        change: ChangeKind::from_existence(
             one.before != RecordState::Absent,
             one.after != RecordState::Absent,
         ),

@@ -38,7 +38,7 @@ pub use crash_recovery::settle_crashed;
 pub use error::UndoError;
 pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
-pub(crate) use mutation::{MutationStep, look, now, perform};
+pub(crate) use mutation::{MutationStep, read_snapshot, now, perform};
 pub use recover::{RecoveredUnit, RecoveryVerdict};
 pub use revert::{UndoMode, UndoOutcome, UndoSelection, UndoneFile};
 
@@ -63,7 +63,7 @@ pub struct UndoHistory {
     tally: Mutex<Option<UndoTotals>>,
     /// Outcomes that could not be written. They must be written before the next intent: the outcome
     /// of a unit can be derived from its files only until a later unit changes them.
-    unsaid: Mutex<Vec<UndoRecord>>,
+    unwritten_records: Mutex<Vec<UndoRecord>>,
 }
 
 impl UndoHistory {
@@ -73,7 +73,7 @@ impl UndoHistory {
             store: UndoStore::new(folder.into()),
             limits: UndoLimits::default(),
             tally: Mutex::new(None),
-            unsaid: Mutex::default(),
+            unwritten_records: Mutex::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl UndoHistory {
         &self,
         mark: &LogMark,
     ) -> Result<HashMap<PathBuf, RecordState>, JournalError> {
-        let units = UndoUnits::of(self.store.records_behind(mark)?);
+        let units = UndoUnits::from_records(self.store.records_after(mark)?);
         let paths = units.all.iter().flat_map(|unit| unit.all_paths());
         Ok(paths.map(|(one, _)| (one.path, one.after)).collect())
     }
@@ -145,12 +145,12 @@ impl UndoHistory {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unsaid(&self) -> MutexGuard<'_, Vec<UndoRecord>> {
-        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_unwritten_records(&self) -> MutexGuard<'_, Vec<UndoRecord>> {
+        self.unwritten_records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn units(&self) -> Result<UndoUnits, JournalError> {
-        Ok(UndoUnits::of(self.store.records()?))
+        Ok(UndoUnits::from_records(self.store.records()?))
     }
 
     /// Returns a unique id: the id of the call, with a number appended if the call has several
@@ -158,7 +158,7 @@ impl UndoHistory {
     fn new_unit(&self, call: &str) -> Result<String, JournalError> {
         let mut tally = self.tally();
         if tally.is_none() {
-            *tally = Some(UndoTotals::of(&self.units()?));
+            *tally = Some(UndoTotals::from_units(&self.units()?));
         }
         let ids = &mut tally.get_or_insert_default().ids;
         let mut id = call.to_owned();

@@ -15,7 +15,7 @@ use super::record::{
     FileRecord, PostImage, RecordState, UndoIntent, UndoRecord, UnitEnding, extended, nanoseconds,
 };
 use super::store::{Durability, UndoLogFile, UndoStore};
-use crate::commit::{self, Attributes, TargetDirectory};
+use crate::commit::{self, FileAttributes, TargetDirectory};
 use crate::editor_buffers::{WriteThrough, is_same};
 use crate::error::JournalError;
 use crate::open::FileSnapshot;
@@ -35,7 +35,7 @@ pub(crate) struct MutationStep {
     pub(crate) after: Option<Vec<u8>>,
     /// The attributes of a file that is created again, or that is removed and may have to be
     /// restored.
-    pub(crate) attributes: Option<Attributes>,
+    pub(crate) attributes: Option<FileAttributes>,
     /// Directories that are removed with the file, if they are empty then.
     pub(crate) unmake: Vec<PathBuf>,
     pub(crate) added: u64,
@@ -53,8 +53,8 @@ pub(crate) struct MutationResult {
 }
 
 /// Reads the file at a resolved path; `None` if it does not exist.
-pub(crate) fn look(real: &Path, limit: u64) -> Result<Option<FileSnapshot>, JournalError> {
-    match TargetDirectory::of(real) {
+pub(crate) fn read_snapshot(real: &Path, limit: u64) -> Result<Option<FileSnapshot>, JournalError> {
+    match TargetDirectory::open(real) {
         Ok(directory) => directory.snapshot(limit),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(commit::open_failed("open", real, error)),
@@ -79,7 +79,7 @@ pub(crate) fn perform(
         Some(unit) => unit.besides.clone(),
         None => steps
             .iter()
-            .map(StepSideFiles::of)
+            .map(StepSideFiles::for_step)
             .collect::<Result<_, _>>()?,
     };
     let mut stamps = Vec::new();
@@ -109,7 +109,7 @@ pub(crate) fn perform(
                 let failed = roll_back(&steps[..at], &stamps, &besides);
                 let is_half = matches!(error, JournalError::HalfWritten { .. });
                 if !failed.is_empty() {
-                    return Err(JournalError::NotPutBack {
+                    return Err(JournalError::NotRestored {
                         error: Box::new(error),
                         paths: failed,
                     });
@@ -193,7 +193,7 @@ fn make_through(
 ) -> Result<MadeByEditor, JournalError> {
     let meant = step.after.as_deref().unwrap_or_default();
     let answer = editor.write(&step.real, &String::from_utf8_lossy(meant));
-    let now = look(&step.real, u64::MAX)?;
+    let now = read_snapshot(&step.real, u64::MAX)?;
     let was = step.before.as_ref().map(|before| before.bytes.as_slice());
     let is_unchanged = now.as_ref().map(|now| now.bytes.as_slice()) == was;
     if let Err(why) = answer
@@ -275,7 +275,7 @@ impl<'h> OpenUnit<'h> {
         let id = history.new_unit(&ticket.call)?;
         let (mut files, mut besides) = (Vec::new(), Vec::new());
         for step in steps {
-            let beside = StepSideFiles::of(step)?;
+            let beside = StepSideFiles::for_step(step)?;
             files.push(record(store, step, beside.clone())?);
             besides.push(beside);
         }
@@ -327,7 +327,7 @@ impl<'h> OpenUnit<'h> {
         let store = self.history.store();
         let keep = match content.len() <= SHOWN {
             true => store.put(content, Durability::BestEffort)?,
-            false => ContentHash::of(content).to_string(),
+            false => ContentHash::compute(content).to_string(),
         };
         let after = PostImage {
             hash: keep,
@@ -353,7 +353,7 @@ impl<'h> OpenUnit<'h> {
         };
         let outcome = UndoRecord::Outcome { unit, ending, note };
         if self.log.append(&outcome, keep).is_err() {
-            self.history.unsaid().push(outcome);
+            self.history.lock_unwritten_records().push(outcome);
         }
     }
 }
@@ -362,7 +362,7 @@ pub(super) fn write_pending_records(
     history: &UndoHistory,
     log: &UndoLogFile,
 ) -> Result<(), JournalError> {
-    let mut unsaid = history.unsaid();
+    let mut unsaid = history.lock_unwritten_records();
     while let Some(outcome) = unsaid.first() {
         log.append(outcome, Durability::Durable)
             .map_err(|error| history.store().failed(error))?;
@@ -380,7 +380,7 @@ pub(super) struct StepSideFiles {
 }
 
 impl StepSideFiles {
-    fn of(step: &MutationStep) -> Result<Self, JournalError> {
+    fn for_step(step: &MutationStep) -> Result<Self, JournalError> {
         let failed = |error| JournalError::io("create", &step.real, error);
         let is_new = step.before.is_none() && step.after.is_some();
         Ok(Self {
@@ -420,10 +420,10 @@ fn record(
         None => RecordState::Absent,
         Some(before) => {
             let failed = |error| commit::open_failed("read", &step.real, error);
-            let target = TargetDirectory::of(&step.real)
+            let target = TargetDirectory::open(&step.real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
                 .map_err(failed)?;
-            let attributes = Attributes::of(&target, &before.stamp).map_err(failed)?;
+            let attributes = FileAttributes::from_file(&target, &before.stamp).map_err(failed)?;
             RecordState::Regular {
                 hash: store.put(&before.bytes, Durability::Durable)?,
                 size: before.bytes.len() as u64,
@@ -445,7 +445,7 @@ fn record(
             } else if after.len() <= SHOWN {
                 store.put(after, Durability::BestEffort)?
             } else {
-                ContentHash::of(after).to_string()
+                ContentHash::compute(after).to_string()
             };
             let size = after.len() as u64;
             Some(PostImage { hash, size })

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 
 use super::record::{RecordState, UnreadFileStamp, extended, nanoseconds};
-use crate::commit::Attributes;
+use crate::commit::FileAttributes;
 use crate::open::{is_behind_link, open_real};
-use crate::snapshot::{EntryKind, ScanArea, Tree, TreeEntry};
+use crate::snapshot::{ScannedKind, ScanArea, ScannedTree, TreeEntry};
 use crate::stamp::{ContentHash, Stamp};
 
 /// The present state of a path. Its content is read on demand.
@@ -30,11 +30,11 @@ pub(crate) struct ObservedContent {
 }
 
 impl ObservedPath {
-    pub(super) fn at(path: &Path) -> io::Result<Self> {
+    pub(super) fn from_path(path: &Path) -> io::Result<Self> {
         // If a directory was replaced by a link, the file seen through it is another one.
         let entry = match is_behind_link(path) {
             true => None,
-            false => TreeEntry::at(path)?,
+            false => TreeEntry::from_path(path)?,
         };
         Ok(Self {
             path: path.to_path_buf(),
@@ -43,7 +43,7 @@ impl ObservedPath {
         })
     }
 
-    pub(super) fn kind(&self) -> Option<EntryKind> {
+    pub(super) fn kind(&self) -> Option<ScannedKind> {
         self.entry.as_ref().map(TreeEntry::kind)
     }
 
@@ -62,17 +62,17 @@ impl ObservedPath {
         match state {
             RecordState::Absent => false,
             RecordState::Regular { hash, size, .. } => {
-                entry.kind() == EntryKind::File
+                entry.kind() == ScannedKind::File
                     && entry.stamp.size == *size
                     && self.content().is_some_and(|content| content.hash == *hash)
             }
             RecordState::Link { target, .. } => entry.target.as_ref() == Some(target),
-            RecordState::Directory { .. } => entry.kind() == EntryKind::Directory,
+            RecordState::Directory { .. } => entry.kind() == ScannedKind::Directory,
             RecordState::Opaque { seal, .. } | RecordState::Moved { seal, .. } => {
-                UnreadFileStamp::of(&entry.stamp) == *seal
+                UnreadFileStamp::from_stamp(&entry.stamp) == *seal
             }
             RecordState::Grown { digest, entries } => {
-                entry.kind() == EntryKind::Directory
+                entry.kind() == ScannedKind::Directory
                     && digest_below(&self.path, *entries).is_some_and(|found| found == *digest)
             }
         }
@@ -82,11 +82,11 @@ impl ObservedPath {
     pub(super) fn probably_is(&self, state: &RecordState) -> bool {
         match (state, &self.entry) {
             (RecordState::Regular { size, mtime, .. }, Some(entry)) => {
-                entry.kind() == EntryKind::File
+                entry.kind() == ScannedKind::File
                     && entry.stamp.size == *size
                     && (nanoseconds(entry.stamp.mtime_ns) == *mtime || self.is(state))
             }
-            (RecordState::Grown { .. }, Some(entry)) => entry.kind() == EntryKind::Directory,
+            (RecordState::Grown { .. }, Some(entry)) => entry.kind() == ScannedKind::Directory,
             _ => self.is(state),
         }
     }
@@ -100,7 +100,7 @@ impl ObservedPath {
             (RecordState::Regular { twin, .. }, Some(entry)) => match self.content() {
                 Some(content) => {
                     let is_twin = |path: &&PathBuf| {
-                        let found = TreeEntry::at(path).ok().flatten();
+                        let found = TreeEntry::from_path(path).ok().flatten();
                         found.is_some_and(|found| found.stamp.same_object(&entry.stamp))
                     };
                     let twin = twin.as_ref().filter(is_twin).cloned();
@@ -135,11 +135,11 @@ pub(crate) fn regular(
 pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
     let stamp = &entry.stamp;
     match (entry.kind(), &entry.target) {
-        (EntryKind::Link, Some(target)) => RecordState::Link {
+        (ScannedKind::Link, Some(target)) => RecordState::Link {
             target: target.clone(),
             mtime: nanoseconds(stamp.mtime_ns),
         },
-        (EntryKind::Directory, _) => RecordState::Directory {
+        (ScannedKind::Directory, _) => RecordState::Directory {
             mode: stamp.mode & 0o7777,
             uid: stamp.uid,
             gid: stamp.gid,
@@ -147,10 +147,10 @@ pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
         },
         (kind, _) => RecordState::Opaque {
             kind: match kind {
-                EntryKind::Special(kind) => kind.to_owned(),
+                ScannedKind::Special(kind) => kind.to_owned(),
                 _ => "a file".to_owned(),
             },
-            seal: UnreadFileStamp::of(stamp),
+            seal: UnreadFileStamp::from_stamp(stamp),
         },
     }
 }
@@ -158,12 +158,12 @@ pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
 /// Hashes a file, which must still have the stamp `seen`.
 pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<ObservedContent> {
     let changed = || io::Error::other("it changed while it was read");
-    if EntryKind::of(seen) != EntryKind::File {
+    if ScannedKind::from_stamp(seen) != ScannedKind::File {
         return Err(changed());
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut file = File::from(open_real(path, flags)?);
-    let opened = Stamp::of(&file.metadata()?);
+    let opened = Stamp::from_metadata(&file.metadata()?);
     if !opened.is_same(seen) {
         return Err(changed());
     }
@@ -179,18 +179,18 @@ pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<ObservedCont
             Err(error) => return Err(error),
         }
     }
-    if !Stamp::of(&file.metadata()?).is_same(seen) {
+    if !Stamp::from_metadata(&file.metadata()?).is_same(seen) {
         return Err(changed());
     }
     Ok(ObservedContent {
         hash: ContentHash::finish(&hasher).to_string(),
-        extended: Attributes::of(&file, &opened)?.extended,
+        extended: FileAttributes::from_file(&file, &opened)?.extended,
     })
 }
 
 /// Returns the hash of the file at a path, if it exists.
 pub(super) fn hash_of(path: &Path) -> io::Result<Option<String>> {
-    let looked = ObservedPath::at(path)?;
+    let looked = ObservedPath::from_path(path)?;
     Ok(looked.content().map(|content| content.hash.clone()))
 }
 
@@ -208,8 +208,8 @@ fn digest_below(path: &Path, entries: u64) -> Option<String> {
 }
 
 /// Hashes names, modes, sizes and times, but no attributes that a restored file cannot have again.
-pub(crate) fn digest(tree: &Tree, directory: &Path) -> String {
-    fn add(tree: &Tree, directory: &Path, hasher: &mut blake3::Hasher) {
+pub(crate) fn digest(tree: &ScannedTree, directory: &Path) -> String {
+    fn add(tree: &ScannedTree, directory: &Path, hasher: &mut blake3::Hasher) {
         use std::os::unix::ffi::OsStrExt;
         let Some(listing) = tree.listings.get(directory) else {
             hasher.update(b"?");
@@ -217,7 +217,7 @@ pub(crate) fn digest(tree: &Tree, directory: &Path) -> String {
         };
         for entry in &listing.entries {
             let stamp = &entry.stamp;
-            let is_directory = entry.kind() == EntryKind::Directory;
+            let is_directory = entry.kind() == ScannedKind::Directory;
             hasher.update(&(entry.name.len() as u64).to_le_bytes());
             hasher.update(entry.name.as_bytes());
             hasher.update(&stamp.mode.to_le_bytes());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::patch::{Difference, Patch, differences};
+use crate::patch::{LineDifference, Patch, differences};
 use crate::text;
 
 /// The maximum length of each diff, in characters.
@@ -13,7 +13,7 @@ const DIFF_CHARS: usize = 3_000;
 
 /// A file that does not have the content which the undo would revert. Each state is `None` if the
 /// file did not exist, and `Some(None)` if its content is not stored.
-pub(super) struct Conflict {
+pub(super) struct UndoConflict {
     pub(super) unit: String,
     pub(super) path: PathBuf,
     pub(super) was: Option<Option<Vec<u8>>>,
@@ -21,7 +21,7 @@ pub(super) struct Conflict {
     pub(super) now: Option<Vec<u8>>,
 }
 
-impl Conflict {
+impl UndoConflict {
     /// Describes all conflicts in one error text.
     pub(super) fn describe(all: &[Self]) -> String {
         let mut text = String::new();
@@ -107,14 +107,14 @@ pub(super) fn patch_of(old: &[u8], new: &[u8]) -> Patch {
 
 /// A merge with the number of its conflicts.
 #[derive(Debug, PartialEq, Eq)]
-struct Merged {
+struct MergedText {
     text: Vec<u8>,
     conflicts: usize,
 }
 
 /// Applies the change from `base` to `ours` to `theirs`. If the changes touch, both versions are
 /// shown between marks. `None` for text that is not UTF-8.
-fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Merged> {
+fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<MergedText> {
     if [base, ours, theirs]
         .iter()
         .any(|side| std::str::from_utf8(side).is_err())
@@ -122,9 +122,9 @@ fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Merged> {
         return None;
     }
     let base_lines = lines(base);
-    let ours = MergeSide::of(base, ours);
-    let theirs = MergeSide::of(base, theirs);
-    let mut all: Vec<&Difference> = ours.changes.iter().chain(&theirs.changes).collect();
+    let ours = MergeSide::new(base, ours);
+    let theirs = MergeSide::new(base, theirs);
+    let mut all: Vec<&LineDifference> = ours.changes.iter().chain(&theirs.changes).collect();
     all.sort_by_key(|change| (change.old.start, change.old.end));
     // The order of changes that touch is uncertain, so they are merged into one place.
     let mut places: Vec<Range<usize>> = Vec::new();
@@ -158,17 +158,17 @@ fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Merged> {
         done = place.end;
     }
     text.extend(base_lines.get(done..)?.concat());
-    Some(Merged { text, conflicts })
+    Some(MergedText { text, conflicts })
 }
 
 /// One side of a merge: its lines and its changes of the base.
 struct MergeSide<'a> {
     lines: Vec<&'a [u8]>,
-    changes: Vec<Difference>,
+    changes: Vec<LineDifference>,
 }
 
 impl<'a> MergeSide<'a> {
-    fn of(base: &[u8], side: &'a [u8]) -> Self {
+    fn new(base: &[u8], side: &'a [u8]) -> Self {
         Self {
             lines: lines(side),
             changes: differences(base, side),
@@ -179,7 +179,7 @@ impl<'a> MergeSide<'a> {
     fn within(&self, place: &Range<usize>, base: &[&[u8]]) -> Option<Vec<u8>> {
         let (mut text, mut done) = (Vec::new(), place.start);
         let inside =
-            |change: &&Difference| place.start <= change.old.start && change.old.end <= place.end;
+            |change: &&LineDifference| place.start <= change.old.start && change.old.end <= place.end;
         for change in self.changes.iter().filter(inside) {
             text.extend(base.get(done..change.old.start)?.concat());
             text.extend(self.lines.get(change.new.clone())?.concat());

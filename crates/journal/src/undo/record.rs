@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::commit::{Attributes, is_own_temporary};
+use crate::commit::{FileAttributes, is_own_temporary};
 use crate::stamp::Stamp;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -184,7 +184,7 @@ pub(crate) struct UnreadFileStamp {
 }
 
 impl UnreadFileStamp {
-    pub(crate) fn of(stamp: &Stamp) -> Self {
+    pub(crate) fn from_stamp(stamp: &Stamp) -> Self {
         Self {
             device: stamp.device,
             inode: stamp.inode,
@@ -233,7 +233,7 @@ impl RecordState {
     }
 
     /// Returns the attributes for creating the file again.
-    pub(crate) fn attributes(&self) -> Option<Attributes> {
+    pub(crate) fn attributes(&self) -> Option<FileAttributes> {
         match self {
             Self::Regular {
                 mode,
@@ -241,7 +241,7 @@ impl RecordState {
                 gid,
                 extended,
                 ..
-            } => Some(Attributes {
+            } => Some(FileAttributes {
                 mode: *mode,
                 uid: *uid,
                 gid: *gid,
@@ -306,7 +306,7 @@ enum WrittenPath {
 }
 
 impl WrittenPath {
-    fn of(path: &Path) -> Self {
+    fn from_path(path: &Path) -> Self {
         match path.to_str() {
             Some(text) => Self::Text(text.to_owned()),
             None => Self::Bytes {
@@ -330,7 +330,7 @@ mod path {
     use super::{Deserialize, Deserializer, Path, PathBuf, Serialize, Serializer, WrittenPath};
 
     pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        WrittenPath::of(path).serialize(to)
+        WrittenPath::from_path(path).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
@@ -345,7 +345,7 @@ mod some_path {
         path: &Option<PathBuf>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        path.as_deref().map(WrittenPath::of).serialize(to)
+        path.as_deref().map(WrittenPath::from_path).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
@@ -360,7 +360,7 @@ mod paths {
     use super::{Deserialize, Deserializer, PathBuf, Serializer, WrittenPath};
 
     pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().map(|path| WrittenPath::of(path)))
+        to.collect_seq(paths.iter().map(|path| WrittenPath::from_path(path)))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(

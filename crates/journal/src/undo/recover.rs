@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::UndoHistory;
-use super::mutation::look;
+use super::mutation::read_snapshot;
 use super::record::{FileRecord, UndoRecord, UnitEnding};
 use super::store::Durability;
 use super::units::{UndoUnit, UndoUnits};
@@ -39,7 +39,7 @@ pub enum RecoveryVerdict {
     /// All files have their previous content: nothing was changed yet.
     NeverHappened,
     /// The unit was partly made, or a file was half written; it has been reverted.
-    TakenBack,
+    Reverted,
     /// A file has neither its previous nor the intended content: another process changed it. It was
     /// left alone.
     Unclear,
@@ -67,7 +67,7 @@ impl UndoHistory {
             return Ok(Vec::new());
         }
         let units = self.units()?;
-        let settled = self.settle_all(&units)?;
+        let settled = self.recover_units(&units)?;
         // The recovered units need the same contents as before.
         self.remove_litter(&units);
         Ok(settled)
@@ -85,7 +85,7 @@ impl UndoHistory {
         }
     }
 
-    fn settle_all(&self, units: &UndoUnits) -> Result<Vec<RecoveredUnit>, JournalError> {
+    fn recover_units(&self, units: &UndoUnits) -> Result<Vec<RecoveredUnit>, JournalError> {
         let interrupted = |units: &UndoUnits| -> Vec<UndoUnit> {
             let open = units.all.iter().filter(|unit| unit.ending.is_none());
             open.cloned().collect()
@@ -106,7 +106,7 @@ impl UndoHistory {
             let Some(unit) = current.into_iter().find(|found| found.id() == unit.id()) else {
                 continue;
             };
-            let Ok(verdict) = self.settle(&unit) else {
+            let Ok(verdict) = self.recover_unit(&unit) else {
                 continue; // files that cannot be restored now may be restorable later
             };
             let (ending, note) = match verdict {
@@ -114,7 +114,7 @@ impl UndoHistory {
                 RecoveryVerdict::NeverHappened => {
                     (UnitEnding::NotMade, "interrupted before it began")
                 }
-                RecoveryVerdict::TakenBack => (UnitEnding::NotMade, "interrupted and reverted"),
+                RecoveryVerdict::Reverted => (UnitEnding::NotMade, "interrupted and reverted"),
                 RecoveryVerdict::Unclear => (
                     UnitEnding::Unclear,
                     "interrupted, and a file was changed outside this session since",
@@ -137,7 +137,7 @@ impl UndoHistory {
         Ok(settled)
     }
 
-    fn settle(&self, unit: &UndoUnit) -> Result<RecoveryVerdict, JournalError> {
+    fn recover_unit(&self, unit: &UndoUnit) -> Result<RecoveryVerdict, JournalError> {
         if unit.intent.names_foreign_temporary() {
             return Ok(RecoveryVerdict::Unclear);
         }
@@ -149,7 +149,7 @@ impl UndoHistory {
         }
         let mut states = Vec::new();
         for file in &unit.intent.files {
-            states.push(match look(&file.real, u64::MAX) {
+            states.push(match read_snapshot(&file.real, u64::MAX) {
                 Ok(now) => (self.compare(file, now.as_ref())?, now),
                 Err(error) if is_something_else(&error) => (FileState::Other, None),
                 Err(error) => return Err(error),
@@ -162,11 +162,11 @@ impl UndoHistory {
         for (file, (found, now)) in unit.intent.files.iter().zip(states) {
             let back = match found {
                 FileState::Torn => true,
-                FileState::After => verdict == RecoveryVerdict::TakenBack,
+                FileState::After => verdict == RecoveryVerdict::Reverted,
                 FileState::Before | FileState::Other => false,
             };
             if back {
-                self.take_back_file(file, found, now)?;
+                self.revert_file(file, found, now)?;
             } else if found == FileState::After && file.after.is_none() {
                 // The file was removed; its directories may have been next.
                 unneeded.extend(&file.unmade);
@@ -184,7 +184,7 @@ impl UndoHistory {
         file: &FileRecord,
         now: Option<&FileSnapshot>,
     ) -> Result<FileState, JournalError> {
-        let hash = now.map(|now| ContentHash::of(&now.bytes).to_string());
+        let hash = now.map(|now| ContentHash::compute(&now.bytes).to_string());
         if hash.as_deref() == file.after_hash() {
             return Ok(FileState::After);
         }
@@ -208,7 +208,7 @@ impl UndoHistory {
         )
     }
 
-    fn take_back_file(
+    fn revert_file(
         &self,
         file: &FileRecord,
         found: FileState,
@@ -244,7 +244,7 @@ impl UndoHistory {
 
 /// Removes the temporary file of a record. Its directory may not exist.
 fn remove_leftover(file: &FileRecord) -> Result<(), JournalError> {
-    let removed = match TargetDirectory::of(&file.real) {
+    let removed = match TargetDirectory::open(&file.real) {
         Ok(directory) => directory.remove_leftover(file.temporary.as_ref()),
         Err(error) => Err(error),
     };
@@ -283,7 +283,7 @@ pub(super) fn decide(found: &[FileState]) -> RecoveryVerdict {
     } else if found.contains(&FileState::Other) {
         RecoveryVerdict::Unclear
     } else {
-        RecoveryVerdict::TakenBack
+        RecoveryVerdict::Reverted
     }
 }
 
@@ -309,13 +309,13 @@ mod tests {
         let cases: [(&[FileState], RecoveryVerdict); 11] = [
             (&[Before], RecoveryVerdict::NeverHappened),
             (&[After], RecoveryVerdict::Completed),
-            (&[Torn], RecoveryVerdict::TakenBack),
+            (&[Torn], RecoveryVerdict::Reverted),
             (&[Other], RecoveryVerdict::Unclear),
             (&[Before, Before], RecoveryVerdict::NeverHappened),
             (&[After, After], RecoveryVerdict::Completed),
-            (&[After, Before], RecoveryVerdict::TakenBack),
-            (&[After, Torn], RecoveryVerdict::TakenBack),
-            (&[Torn, Before], RecoveryVerdict::TakenBack),
+            (&[After, Before], RecoveryVerdict::Reverted),
+            (&[After, Torn], RecoveryVerdict::Reverted),
+            (&[Torn, Before], RecoveryVerdict::Reverted),
             (&[After, Other], RecoveryVerdict::Unclear),
             (&[], RecoveryVerdict::NeverHappened),
         ];

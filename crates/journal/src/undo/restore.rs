@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::command_units::is_same_content_and_extended;
 use super::record::RecordState;
 use super::store::UndoStore;
-use crate::commit::{NewFile, ReplacePolicy, TargetDirectory, Times, open_failed};
+use crate::commit::{NewFile, ReplacePolicy, TargetDirectory, NewMtime, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
 
@@ -31,7 +31,7 @@ pub(super) struct RestoreTask {
     pub(super) now: RecordState,
     pub(super) to: RecordState,
     /// The modification time to set; `None` leaves the time of the restoration.
-    pub(super) mtime: Times,
+    pub(super) mtime: NewMtime,
 }
 
 pub(super) struct Restoration<'a> {
@@ -64,7 +64,7 @@ impl Restoration<'_> {
             .map(|task| task.path.as_path())
             .collect();
         let is_in_the_way = |path: &Path| path.ancestors().any(|above| in_the_way.contains(&above));
-        for task in by_depth.iter().rev().filter(|task| is_there(&task.now)) {
+        for task in by_depth.iter().rev().filter(|task| is_present(&task.now)) {
             if is_in_the_way(&task.path) || (!task.now.is_directory() && task.to.is_directory()) {
                 self.remove(task)?;
             }
@@ -79,7 +79,7 @@ impl Restoration<'_> {
             .copied()
             .partition(|task| has_twin(&task.to));
         for task in others.into_iter().chain(twins) {
-            let place = match is_there(&task.now) && !is_in_the_way(&task.path) {
+            let place = match is_present(&task.now) && !is_in_the_way(&task.path) {
                 true => ReplacePolicy::MayReplace,
                 false => ReplacePolicy::MustNotExist,
             };
@@ -88,7 +88,7 @@ impl Restoration<'_> {
         let mut left = Vec::new();
         let goes = |task: &&&RestoreTask| {
             let has_moved = matches!(task.now, RecordState::Moved { .. });
-            let goes = is_there(&task.now) && task.to == RecordState::Absent;
+            let goes = is_present(&task.now) && task.to == RecordState::Absent;
             goes && !has_moved && !is_in_the_way(&task.path)
         };
         let lost = |task: &&&RestoreTask| {
@@ -115,7 +115,7 @@ impl Restoration<'_> {
         }
         for (path, mtime) in above {
             // The directory itself is not part of the restoration, so an error is ignored.
-            let _ = TargetDirectory::of(&path).and_then(|directory| directory.give_times(mtime));
+            let _ = TargetDirectory::open(&path).and_then(|directory| directory.set_mtime(mtime));
         }
         if !sync {
             self.store.sync_all();
@@ -131,7 +131,7 @@ impl Restoration<'_> {
                 continue;
             };
             if !above.contains_key(parent)
-                && let Ok(Some(stamp)) = TargetDirectory::of(parent).and_then(|one| one.stamp())
+                && let Ok(Some(stamp)) = TargetDirectory::open(parent).and_then(|one| one.stamp())
             {
                 above.insert(
                     parent.to_path_buf(),
@@ -155,7 +155,7 @@ impl Restoration<'_> {
         let mode = match &task.to {
             RecordState::Directory { mode, uid, gid, .. } => {
                 if (seen.uid, seen.gid) != (*uid, *gid) {
-                    self.at(task)?.give_owner(*uid, *gid).map_err(io)?;
+                    self.open_parent(task)?.set_owner(*uid, *gid).map_err(io)?;
                 }
                 mode | OPEN
             }
@@ -163,12 +163,12 @@ impl Restoration<'_> {
         };
         match mode & 0o7777 == seen.mode & 0o7777 {
             true => Ok(()),
-            false => self.at(task)?.give_mode(mode).map_err(io),
+            false => self.open_parent(task)?.set_mode(mode).map_err(io),
         }
     }
 
-    fn at(&self, task: &RestoreTask) -> Result<TargetDirectory, JournalError> {
-        TargetDirectory::of(&task.path).map_err(|error| failed(task, error))
+    fn open_parent(&self, task: &RestoreTask) -> Result<TargetDirectory, JournalError> {
+        TargetDirectory::open(&task.path).map_err(|error| failed(task, error))
     }
 
     fn temporary(&self) -> &OsStr {
@@ -198,7 +198,7 @@ impl Restoration<'_> {
 
     /// Removes the entry. Returns `false` if it is a directory that is not empty, which stays.
     fn remove(&self, task: &RestoreTask) -> Result<bool, JournalError> {
-        let at = self.at(task)?;
+        let at = self.open_parent(task)?;
         self.require_seen(task, &at)?;
         let removed = match &task.now {
             RecordState::Grown { .. } => at.remove_all(self.temporary()).map(|()| true),
@@ -215,11 +215,11 @@ impl Restoration<'_> {
 
     fn make_directory(&self, task: &RestoreTask) -> Result<(), JournalError> {
         let io = |error| failed(task, error);
-        let at = self.at(task)?;
+        let at = self.open_parent(task)?;
         at.put_directory().map_err(io)?;
         if let RecordState::Directory { mode, uid, gid, .. } = &task.to {
-            at.give_owner(*uid, *gid).map_err(io)?;
-            at.give_mode(mode | OPEN).map_err(io)?;
+            at.set_owner(*uid, *gid).map_err(io)?;
+            at.set_mode(mode | OPEN).map_err(io)?;
         }
         Ok(())
     }
@@ -233,24 +233,24 @@ impl Restoration<'_> {
         if let RecordState::Moved { to, .. } = &task.now
             && !matches!(task.to, RecordState::Moved { .. })
         {
-            let at = self.at(task)?;
+            let at = self.open_parent(task)?;
             self.require_seen(task, &at)?;
             let moved =
-                TargetDirectory::of(to).and_then(|to| at.move_to(&to, ReplacePolicy::MustNotExist));
+                TargetDirectory::open(to).and_then(|to| at.move_to(&to, ReplacePolicy::MustNotExist));
             moved.map_err(|error| failed(task, error))?;
             place = ReplacePolicy::MustNotExist;
         }
-        if !is_there(&task.to) || task.to.is_directory() {
+        if !is_present(&task.to) || task.to.is_directory() {
             return Ok(());
         }
-        let at = self.at(task)?;
+        let at = self.open_parent(task)?;
         let result = match &task.to {
             RecordState::Absent | RecordState::Directory { .. } | RecordState::Grown { .. } => {
                 return Ok(());
             }
             RecordState::Moved { to, .. } => {
                 self.require_seen(task, &at)?;
-                TargetDirectory::of(to).and_then(|from| from.move_to(&at, place))
+                TargetDirectory::open(to).and_then(|from| from.move_to(&at, place))
             }
             RecordState::Link { target, .. } => {
                 if place == ReplacePolicy::MayReplace {
@@ -260,7 +260,7 @@ impl Restoration<'_> {
             }
             RecordState::Opaque { seal, .. } => {
                 self.require_seen(task, &at)?;
-                at.give_mode(seal.mode)
+                at.set_mode(seal.mode)
             }
             RecordState::Regular { .. } => {
                 if place == ReplacePolicy::MayReplace {
@@ -288,16 +288,16 @@ impl Restoration<'_> {
             _ => None,
         };
         if is_same_content_and_extended(&task.now, &task.to) && !is_parted(at, twin) {
-            at.give_owner(attributes.uid, attributes.gid).map_err(io)?;
-            at.give_mode(attributes.mode).map_err(io)?;
+            at.set_owner(attributes.uid, attributes.gid).map_err(io)?;
+            at.set_mode(attributes.mode).map_err(io)?;
             return match task.mtime {
-                Some(mtime) => at.give_times(mtime).map_err(io),
+                Some(mtime) => at.set_mtime(mtime).map_err(io),
                 None => Ok(()),
             };
         }
         if let Some(twin) = twin
             && super::observed_path::hash_of(twin).is_ok_and(|found| found.as_deref() == Some(hash))
-            && let Ok(twin) = TargetDirectory::of(twin)
+            && let Ok(twin) = TargetDirectory::open(twin)
             && at.put_name_of(self.temporary(), &twin, place).is_ok()
         {
             return Ok(());
@@ -328,20 +328,20 @@ impl Restoration<'_> {
             return Ok(None);
         };
         if mode & OPEN != OPEN {
-            let given = self.at(task)?.give_mode(*mode);
+            let given = self.open_parent(task)?.set_mode(*mode);
             given.map_err(|error| failed(task, error))?;
         }
         let Some(mtime) = task.mtime else {
             return Ok(None);
         };
-        let given = TargetDirectory::of(&task.path).and_then(|at| at.give_times(mtime));
+        let given = TargetDirectory::open(&task.path).and_then(|at| at.set_mtime(mtime));
         Ok(given
             .err()
             .map(|error| format!("its time could not be set: {error}")))
     }
 }
 
-fn is_there(state: &RecordState) -> bool {
+fn is_present(state: &RecordState) -> bool {
     *state != RecordState::Absent
 }
 
@@ -356,7 +356,7 @@ fn has_twin(state: &RecordState) -> bool {
 
 /// Returns whether the other hard link, which was restored before this one, is another file now.
 fn is_parted(at: &TargetDirectory, twin: Option<&Path>) -> bool {
-    let twin = twin.and_then(|twin| TargetDirectory::of(twin).ok()?.stamp().ok()?);
+    let twin = twin.and_then(|twin| TargetDirectory::open(twin).ok()?.stamp().ok()?);
     match (twin, at.stamp()) {
         (Some(twin), Ok(Some(own))) => !twin.same_object(&own),
         _ => false,

@@ -17,12 +17,12 @@ use std::time::SystemTime;
 use rustix::fs::Access;
 
 use super::error::UndoError;
-use super::mutation::{MutationStep, look, millis, perform};
-use super::preview::{Conflict, patch_of};
+use super::mutation::{MutationStep, read_snapshot, millis, perform};
+use super::preview::{UndoConflict, patch_of};
 use super::record::{RecordState, UnitEnding};
 use super::units::{UndoUnit, UndoUnits};
 use super::{ChangeKind, UndoHistory};
-use crate::commit::{Attributes, TargetDirectory, open_failed};
+use crate::commit::{FileAttributes, TargetDirectory, open_failed};
 use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::open::FileSnapshot;
@@ -114,7 +114,7 @@ impl UndoHistory {
             let is_chosen = |unit: &UndoUnit| chosen.iter().any(|one| one.id() == unit.id());
             let oldest = units.all.iter().position(is_chosen).unwrap_or_default();
             let mut later = units.all[oldest..].iter();
-            let set_times = later.all(|unit| is_chosen(unit) || unit.is_undo() || !unit.stands());
+            let set_times = later.all(|unit| is_chosen(unit) || unit.is_undo() || !unit.is_in_effect());
             return self.undo_swept(ticket, &chosen, mode, None, set_times);
         }
         for file in chosen.iter().flat_map(|unit| &unit.intent.files) {
@@ -126,10 +126,10 @@ impl UndoHistory {
         let mut steps = Vec::new();
         let mut conflicts = Vec::new();
         for (real, wanted) in wanted {
-            let now = look(real, u64::MAX)?;
+            let now = read_snapshot(real, u64::MAX)?;
             let hash = now
                 .as_ref()
-                .map(|now| ContentHash::of(&now.bytes).to_string());
+                .map(|now| ContentHash::compute(&now.bytes).to_string());
             if hash.as_deref() != wanted.expected {
                 conflicts.push(self.conflict(real, &wanted, now));
             } else if hash.as_deref() != wanted.before.hash() {
@@ -140,7 +140,7 @@ impl UndoHistory {
             .iter()
             .map(|unit| (unit.id().to_owned(), unit.intent.tool.clone()))
             .collect();
-        let conflict = (!conflicts.is_empty()).then(|| Conflict::describe(&conflicts));
+        let conflict = (!conflicts.is_empty()).then(|| UndoConflict::describe(&conflicts));
         if let (Some(text), UndoMode::Apply) = (&conflict, mode) {
             return Err(UndoError::Conflict(text.clone()).into());
         }
@@ -191,9 +191,9 @@ impl UndoHistory {
         };
         let attributes = match &now {
             // Removed files must get their attributes back if the unit has to be reverted.
-            Some(now) => TargetDirectory::of(real)
+            Some(now) => TargetDirectory::open(real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
-                .and_then(|file| Attributes::of(&file, &now.stamp))
+                .and_then(|file| FileAttributes::from_file(&file, &now.stamp))
                 .map(Some)
                 .map_err(|error| open_failed("read", real, error))?,
             None => wanted.before.attributes(),
@@ -213,9 +213,9 @@ impl UndoHistory {
         })
     }
 
-    fn conflict(&self, real: &Path, wanted: &FileUndo<'_>, now: Option<FileSnapshot>) -> Conflict {
+    fn conflict(&self, real: &Path, wanted: &FileUndo<'_>, now: Option<FileSnapshot>) -> UndoConflict {
         let kept = |hash: Option<&str>| hash.map(|hash| self.store().get(hash).ok().flatten());
-        Conflict {
+        UndoConflict {
             unit: wanted.unit.id().to_owned(),
             path: real.to_path_buf(),
             was: kept(wanted.before.hash()),
@@ -312,7 +312,7 @@ fn describe(step: &MutationStep) -> UndoneFile {
     UndoneFile {
         given: step.given.clone(),
         real: step.real.clone(),
-        change: ChangeKind::of(old.is_some(), new.is_some()),
+        change: ChangeKind::from_existence(old.is_some(), new.is_some()),
         patch: patch_of(
             old.map_or(&[], |old| &old.bytes),
             new.map_or(&[], Vec::as_slice),

@@ -68,7 +68,7 @@ pub(crate) struct LogMark {
 
 impl LogMark {
     /// Creates a mark for a time, without a position in the log.
-    pub(super) fn at(time: u64) -> Self {
+    pub(super) fn from_time(time: u64) -> Self {
         Self { end: None, time }
     }
 }
@@ -208,7 +208,7 @@ impl UndoStore {
     }
 
     /// Returns the records after a mark, oldest first. Usually reads only the end of the log.
-    pub(super) fn records_behind(&self, mark: &LogMark) -> Result<Vec<UndoRecord>, JournalError> {
+    pub(super) fn records_after(&self, mark: &LogMark) -> Result<Vec<UndoRecord>, JournalError> {
         if let Some((log, length)) = &mark.end
             && is_at(log, &self.log_path()).map_err(|error| self.failed(error))?
         {
@@ -229,7 +229,7 @@ impl UndoStore {
 
     /// Stores a content and returns its hash.
     pub(super) fn put(&self, content: &[u8], keep: Durability) -> Result<String, JournalError> {
-        let hash = ContentHash::of(content).to_string();
+        let hash = ContentHash::compute(content).to_string();
         // Another process may have dropped the blob with old units since.
         let is_there = self.lock().durable.contains(&hash) && self.blob_path(&hash).exists();
         if !is_there {
@@ -375,7 +375,7 @@ impl UndoStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.failed(error)),
         };
-        Ok((ContentHash::of(&content).to_string() == hash).then_some(content))
+        Ok((ContentHash::compute(&content).to_string() == hash).then_some(content))
     }
 
     /// Returns all unneeded files: blobs that no record names, and files that a crash left

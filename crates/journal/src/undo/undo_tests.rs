@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::mutation::{MutationStep, OpenUnit, look};
+use super::mutation::{MutationStep, OpenUnit, read_snapshot};
 use super::store::{Durability, UndoStore};
 use super::{RecoveryVerdict, UndoHistory, UndoLimits};
 use crate::journal::Journal;
@@ -55,7 +55,7 @@ impl Scene {
         let step = |(name, after): &(&str, Option<&str>)| MutationStep {
             given: self.path(name),
             real: self.path(name),
-            before: look(&self.path(name), u64::MAX).unwrap(),
+            before: read_snapshot(&self.path(name), u64::MAX).unwrap(),
             after: after.map(|after| after.as_bytes().to_vec()),
             attributes: None,
             unmake: Vec::new(),
@@ -106,8 +106,8 @@ fn one_file_in_place() {
         ("old old", RecoveryVerdict::NeverHappened, "old old"),
         ("new", RecoveryVerdict::Completed, "new"),
         ("newdold", RecoveryVerdict::Unclear, "newdold"),
-        ("nld old", RecoveryVerdict::TakenBack, "old old"),
-        ("new old", RecoveryVerdict::TakenBack, "old old"),
+        ("nld old", RecoveryVerdict::Reverted, "old old"),
+        ("new old", RecoveryVerdict::Reverted, "old old"),
         ("mine", RecoveryVerdict::Unclear, "mine"),
     ];
     for (found, verdict, then) in cases {
@@ -164,7 +164,7 @@ fn several_files_stand_or_fall_together() {
     scene.put("a", "new");
     fs::remove_file(scene.path("gone")).unwrap();
     scene.put("made", "new");
-    assert_eq!(scene.recover(), RecoveryVerdict::TakenBack);
+    assert_eq!(scene.recover(), RecoveryVerdict::Reverted);
     let now = ["a", "b", "gone"].map(|name| scene.get(name));
     assert_eq!(
         now,
@@ -199,7 +199,7 @@ fn a_unit_that_still_runs_is_waited_for() {
     let step = MutationStep {
         given: scene.path("file"),
         real: scene.path("file"),
-        before: look(&scene.path("file"), u64::MAX).unwrap(),
+        before: read_snapshot(&scene.path("file"), u64::MAX).unwrap(),
         after: Some(b"new".to_vec()),
         attributes: None,
         unmake: Vec::new(),

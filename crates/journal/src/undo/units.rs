@@ -97,13 +97,13 @@ impl UndoUnit {
     }
 
     /// Returns whether the unit is in effect: made and not undone.
-    pub(super) fn stands(&self) -> bool {
+    pub(super) fn is_in_effect(&self) -> bool {
         self.is_made() && self.undone_by.is_none()
     }
 }
 
 impl UndoUnits {
-    pub(super) fn of(records: Vec<UndoRecord>) -> Self {
+    pub(super) fn from_records(records: Vec<UndoRecord>) -> Self {
         let mut units = Self::default();
         let mut index: HashMap<String, usize> = HashMap::new();
         for record in records {
@@ -147,7 +147,7 @@ impl UndoUnits {
     /// reverts.
     fn mark_undone(&mut self, index: &HashMap<String, usize>) {
         for at in (0..self.all.len()).rev() {
-            if !self.all[at].stands() {
+            if !self.all[at].is_in_effect() {
                 continue;
             }
             if let Some(&whole) =
@@ -170,7 +170,7 @@ impl UndoUnits {
     pub(super) fn last(&self) -> Result<&UndoUnit, UndoError> {
         let mut newest_first = self.all.iter().rev();
         newest_first
-            .find(|unit| unit.stands() && !unit.is_undo())
+            .find(|unit| unit.is_in_effect() && !unit.is_undo())
             .ok_or(match self.dropped.len() {
                 0 => UndoError::Nothing,
                 count => UndoError::AllDropped { count },
@@ -184,7 +184,7 @@ impl UndoUnits {
             return Err(UndoError::Dropped { id: id.to_owned() });
         }
         let of_call = self.all.iter().rev().filter(|unit| unit.intent.call == id);
-        if let Some(unit) = of_call.clone().find(|unit| unit.stands()) {
+        if let Some(unit) = of_call.clone().find(|unit| unit.is_in_effect()) {
             return Ok(unit);
         }
         if let Some(unit) = self.all.iter().find(|unit| unit.id() == id) {
@@ -207,7 +207,7 @@ impl UndoUnits {
     }
 
     fn recent(&self) -> Vec<String> {
-        let standing = self.all.iter().rev().filter(|unit| unit.stands());
+        let standing = self.all.iter().rev().filter(|unit| unit.is_in_effect());
         standing
             .take(3)
             .map(|unit| format!("{} ({})", unit.id(), unit.intent.tool))

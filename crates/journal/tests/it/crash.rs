@@ -110,8 +110,8 @@ fn changes_files() {
             2 => {
                 let all = (0..FILES).map(|number| FileChange {
                     path: file(&folder, number),
-                    judged: None,
-                    expected: ContentHash::of(&fs::read(file(&folder, number)).unwrap()),
+                    authorized_path: None,
+                    expected: ContentHash::compute(&fs::read(file(&folder, number)).unwrap()),
                     content: content(number, step).into_bytes(),
                 });
                 journal.apply_all(&ticket, all.collect()).unwrap();

@@ -1,7 +1,7 @@
 //! Vectors 1–64 of file-tools.md §8, in the notation of the table there:
 //! `⏎` LF, `␍` CR, `·` space, `→` tab, `⍽` no-break space.
 
-use haft_journal::edit::{EditRequest, Tier};
+use haft_journal::edit::{EditRequest, MatchTier};
 
 use crate::{Desk, assert_says};
 
@@ -22,7 +22,7 @@ fn meant(notation: &str) -> String {
 
 /// The edit, its check and its traces on a real file.
 #[track_caller]
-fn check_edit(number: &str, before: &[u8], change: &EditRequest<'_>, after: &[u8], tier: Tier) {
+fn check_edit(number: &str, before: &[u8], change: &EditRequest<'_>, after: &[u8], tier: MatchTier) {
     let desk = Desk::with_read(before);
     let path = desk.path("file");
     let preview = desk.journal.check_edit(&path, change).unwrap().patch();
@@ -53,7 +53,7 @@ fn once<'a>(old: &'a str, new: &'a str) -> EditRequest<'a> {
 
 #[test]
 fn edits_change_exactly_what_was_asked() {
-    use Tier::{EndOfFile, Exact, Indentation, LineNumbers, TrailingBlanks, Typography};
+    use MatchTier::{EndOfFile, Exact, Indentation, LineNumbers, TrailingBlanks, Typography};
     let cases = [
         ("1", "red⏎blue⏎", "blue", "green", "red⏎green⏎", Exact),
         ("2", "a=b⏎", "b", "$&$1$$", "a=$&$1$$⏎", Exact),
@@ -285,17 +285,17 @@ fn edits_change_exactly_what_was_asked() {
 #[test]
 fn all_places_are_changed_when_all_are_meant() {
     let cases = [
-        ("6", "m⏎n⏎m⏎", "m", "k", "k⏎n⏎k⏎", Tier::Exact),
-        ("8", "ooo⏎", "oo", "u", "uo⏎", Tier::Exact),
-        ("9", "t⏎", "t", "tt", "tt⏎", Tier::Exact),
-        ("23", "x⏎yx⏎", "x", "", "y⏎", Tier::Exact),
+        ("6", "m⏎n⏎m⏎", "m", "k", "k⏎n⏎k⏎", MatchTier::Exact),
+        ("8", "ooo⏎", "oo", "u", "uo⏎", MatchTier::Exact),
+        ("9", "t⏎", "t", "tt", "tt⏎", MatchTier::Exact),
+        ("23", "x⏎yx⏎", "x", "", "y⏎", MatchTier::Exact),
         (
             "44 all",
             "‘k’ ‚k‛⏎",
             "'k'",
             "'j'",
             "‘j’ ‚j‛⏎",
-            Tier::Typography,
+            MatchTier::Typography,
         ),
         (
             "53 all",
@@ -303,7 +303,7 @@ fn all_places_are_changed_when_all_are_meant() {
             "q⏎r",
             "q⏎s",
             "q··⏎s⏎q→⏎s⏎",
-            Tier::TrailingBlanks,
+            MatchTier::TrailingBlanks,
         ),
     ];
     for (number, before, old, new, after, tier) in cases {
@@ -322,14 +322,14 @@ fn encodings_are_kept_and_written_in() {
     let french = "L'été dernier, le garçon a mangé des pâtes.\nÀ côté, une fenêtre était fermée.\n";
     let western = |text: &str| -> Vec<u8> { text.chars().map(|c| u32::from(c) as u8).collect() };
     let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
-    let cases: [(&str, Vec<u8>, &str, &str, Vec<u8>, Tier); 8] = [
+    let cases: [(&str, Vec<u8>, &str, &str, Vec<u8>, MatchTier); 8] = [
         (
             "35",
             wide("\u{feff}n\r\n"),
             "n",
             "ñ",
             wide("\u{feff}ñ\r\n"),
-            Tier::Exact,
+            MatchTier::Exact,
         ),
         (
             "35 lines",
@@ -337,7 +337,7 @@ fn encodings_are_kept_and_written_in() {
             "a\nb",
             "a\nc\nb",
             wide("\u{feff}a\r\nc\r\nb\r\n"),
-            Tier::Exact,
+            MatchTier::Exact,
         ),
         (
             "35 projected",
@@ -345,7 +345,7 @@ fn encodings_are_kept_and_written_in() {
             "\"😀\" is",
             "\"😀\" was",
             wide("\u{feff}“😀” was\n"),
-            Tier::Typography,
+            MatchTier::Typography,
         ),
         (
             "35 with the mark",
@@ -353,7 +353,7 @@ fn encodings_are_kept_and_written_in() {
             "\u{feff}a",
             "\u{feff}b",
             wide("\u{feff}b\n"),
-            Tier::Exact,
+            MatchTier::Exact,
         ),
         (
             "36",
@@ -361,7 +361,7 @@ fn encodings_are_kept_and_written_in() {
             "x=1",
             "x=2",
             b"x=2 \xe9\n".to_vec(),
-            Tier::Exact,
+            MatchTier::Exact,
         ),
         (
             "36 certain",
@@ -369,7 +369,7 @@ fn encodings_are_kept_and_written_in() {
             "mangé",
             "goûté",
             western(&french.replace("mangé", "goûté")),
-            Tier::Exact,
+            MatchTier::Exact,
         ),
         (
             "38 and a whole one",
@@ -377,7 +377,7 @@ fn encodings_are_kept_and_written_in() {
             "\\",
             "/",
             b"\x83\x5c\n/\n".to_vec(),
-            Tier::Exact,
+            MatchTier::Exact,
         ),
         (
             "UTF-8 with a stray byte",
@@ -389,7 +389,7 @@ fn encodings_are_kept_and_written_in() {
                 b"\xe9\n",
             ]
             .concat(),
-            Tier::Exact,
+            MatchTier::Exact,
         ),
     ];
     for (number, before, old, new, after, tier) in cases {

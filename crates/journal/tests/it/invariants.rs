@@ -1,7 +1,7 @@
 //! What holds for every edit of every file: shared by the property tests, the
 //! seeds and the fuzz target (`fuzz/fuzz_targets/edit.rs` includes this file).
 
-use haft_journal::edit::{EditError, EditPlan, EditRequest, Tier, apply, explain_missing, plan};
+use haft_journal::edit::{EditError, EditPlan, EditRequest, MatchTier, apply, explain_missing, plan};
 
 /// One question to Edit, owned.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ pub(crate) fn check(case: &Case) {
         }
         Err(EditError::Ambiguous {
             count,
-            tier: Tier::Exact,
+            tier: MatchTier::Exact,
             ..
         }) => {
             assert!(count > 1 && !case.replace_all);
@@ -114,13 +114,13 @@ fn check_text(case: &Case, plan: &EditPlan, text: &str, new: &str) {
     let (old, range) = (case.old.as_str(), plan.splices[0].range.clone());
     let exact = count(text, old);
     match plan.tier {
-        Tier::Exact => assert!(exact == 1 || case.replace_all && exact > 1),
+        MatchTier::Exact => assert!(exact == 1 || case.replace_all && exact > 1),
         _ => assert_eq!(exact, 0, "an exact match was passed over"),
     }
     let signs = count(&plain(text), &plain(old));
     match plan.tier {
-        Tier::Exact => {}
-        Tier::Typography => {
+        MatchTier::Exact => {}
+        MatchTier::Typography => {
             assert!(signs == 1 || case.replace_all && signs > 1);
             if !case.new.is_empty() {
                 assert_eq!(plain(&text[range.clone()]), plain(old));
@@ -128,7 +128,7 @@ fn check_text(case: &Case, plan: &EditPlan, text: &str, new: &str) {
         }
         _ => assert_eq!(signs, 0),
     }
-    let projects = matches!(plan.tier, Tier::Typography | Tier::TrailingBlanks);
+    let projects = matches!(plan.tier, MatchTier::Typography | MatchTier::TrailingBlanks);
     if projects && !case.new.is_empty() && !case.new.contains('\r') {
         // But for signs and blanks at line ends it is what was typed.
         let bare = |text: &str| -> Vec<String> {
@@ -144,7 +144,7 @@ fn check_text(case: &Case, plan: &EditPlan, text: &str, new: &str) {
     }
     let matched = || text[range.clone()].split('\n');
     match plan.tier {
-        Tier::TrailingBlanks if !case.new.is_empty() => {
+        MatchTier::TrailingBlanks if !case.new.is_empty() => {
             for (file, old) in matched().zip(old.split('\n')) {
                 assert_eq!(
                     plain(file).trim_end_matches([' ', '\t']),
@@ -152,11 +152,11 @@ fn check_text(case: &Case, plan: &EditPlan, text: &str, new: &str) {
                 );
             }
         }
-        Tier::EndOfFile => {
+        MatchTier::EndOfFile => {
             assert!(range.end == text.len() && !text.ends_with('\n') && old.ends_with('\n'));
             assert_eq!(&text[range.clone()], old.trim_end_matches('\n'), "{new:?}");
         }
-        Tier::LineNumbers => {
+        MatchTier::LineNumbers => {
             assert!(range.start == 0 || text[..range.start].ends_with('\n'));
             let number: usize = old
                 .trim_start()
@@ -167,7 +167,7 @@ fn check_text(case: &Case, plan: &EditPlan, text: &str, new: &str) {
                 .unwrap_or(0);
             assert_eq!(number, text[..range.start].matches('\n').count() + 1);
         }
-        Tier::Indentation => {
+        MatchTier::Indentation => {
             assert!(range.start == 0 || text[..range.start].ends_with('\n'));
             let trimmed = |text: &str| -> Vec<String> {
                 text.split('\n')

@@ -72,7 +72,7 @@ fn lines_are_shown_without_their_breaks() {
         );
         assert_eq!(page.total_lines, Some(lines.len() as u64), "{what}");
         assert!(
-            page.whole && page.next_offset.is_none() && !page.sight.partial,
+            page.whole && page.next_offset.is_none() && !page.read_record.partial,
             "{what}"
         );
     }
@@ -174,7 +174,7 @@ fn a_range_is_shown_with_the_way_on() {
         );
         assert_eq!(page.total_lines, Some(10));
         assert_eq!(page.truncated_by_lines, next.is_some());
-        assert!(!page.sight.partial, "a named range is never partial");
+        assert!(!page.read_record.partial, "a named range is never partial");
     }
     let request = PageRequest {
         offset: Some(11),
@@ -195,10 +195,10 @@ fn the_default_page_is_bounded_by_lines_and_by_tokens() {
         (page.last, page.total_lines, page.next_offset),
         (2_000, Some(5_000), Some(2_001))
     );
-    assert!(page.truncated_by_lines && !page.truncated_by_tokens && page.sight.partial);
+    assert!(page.truncated_by_lines && !page.truncated_by_tokens && page.read_record.partial);
     desk.put("tokens", ("y".repeat(1_000) + "\n").repeat(1_000));
     let page = desk.read("tokens").unwrap();
-    assert!(page.truncated_by_tokens && !page.truncated_by_lines && page.sight.partial);
+    assert!(page.truncated_by_tokens && !page.truncated_by_lines && page.read_record.partial);
     assert_eq!(
         (page.last, page.total_lines, page.next_offset),
         (86, Some(1_000), Some(87))
@@ -277,7 +277,7 @@ fn streaming_shows_the_same_as_reading_at_once() {
             .lookup(&desk.path("file").canonicalize().unwrap())
             .unwrap()
             .hash,
-        Some(haft_journal::ContentHash::of(content.as_bytes()))
+        Some(haft_journal::ContentHash::compute(content.as_bytes()))
     );
     desk.put("old", content.replace("\r\n", "\r").replace('\n', "\r"));
     assert_eq!(desk.read("old").unwrap().lines[1].text, "中");
@@ -300,7 +300,7 @@ fn a_file_above_the_limit_is_scanned_only_as_far_as_needed() {
     let shown: Vec<&str> = page.lines.iter().map(|line| line.text.trim()).collect();
     assert_eq!(shown, ["1000000", "1000001"]);
     assert_eq!(
-        (page.total_lines, page.next_offset, page.sight.hash),
+        (page.total_lines, page.next_offset, page.read_record.hash),
         (None, Some(1_000_003), None)
     );
     let past = PageRequest {
@@ -348,7 +348,7 @@ fn files_without_a_size_are_read() {
     let page = page.unwrap();
     let bytes: usize = page.lines.iter().map(|line| line.text.len() + 1).sum();
     assert!((250 << 10..=257 << 10).contains(&bytes), "{bytes}");
-    assert!(page.unended && page.sight.partial && !page.whole);
+    assert!(page.unended && page.read_record.partial && !page.whole);
     assert_eq!((page.total_lines, page.next_offset), (None, None));
 }
 

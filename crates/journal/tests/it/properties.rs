@@ -1,6 +1,6 @@
 //! What must hold for any bytes and any texts.
 
-use haft_journal::edit::{EditError, EditRequest, Tier, apply, plan};
+use haft_journal::edit::{EditError, EditRequest, MatchTier, apply, plan};
 use haft_journal::readable_text;
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ proptest! {
     #[test]
     fn a_match_equals_the_old_text_but_for_breaks(file in file(), old in text(), new in "[ab]{1,3}") {
         if let Ok(plan) = plan(&file, &EditRequest { old: &old, new: &new, replace_all: true })
-            && plan.tier == Tier::Exact
+            && plan.tier == MatchTier::Exact
             && file.contains(&b'\n')
         {
             for splice in &plan.splices {
@@ -112,10 +112,10 @@ proptest! {
         let change = EditRequest { old: &old, new: "x", replace_all: false };
         let count = (0..file.len()).filter(|&at| file[at..].starts_with(&old)).count();
         match plan(file.as_bytes(), &change) {
-            Ok(plan) if plan.tier == Tier::EndOfFile => {
+            Ok(plan) if plan.tier == MatchTier::EndOfFile => {
                 prop_assert!(count == 0 && old.ends_with('\n') && !file.ends_with('\n'));
             }
-            Ok(plan) => prop_assert_eq!((count, plan.splices.len(), plan.tier), (1, 1, Tier::Exact)),
+            Ok(plan) => prop_assert_eq!((count, plan.splices.len(), plan.tier), (1, 1, MatchTier::Exact)),
             Err(EditError::NotFound { .. }) => prop_assert_eq!(count, 0),
             Err(EditError::Ambiguous { count: told, .. }) => prop_assert_eq!(told, count),
             Err(other) => prop_assert!(false, "{}", other),
@@ -125,7 +125,7 @@ proptest! {
     #[test]
     fn replacing_all_agrees_with_the_plain_replacement(file in "[ab\n]{0,30}", old in "[ab\n]{1,3}") {
         let change = EditRequest { old: &old, new: "x", replace_all: true };
-        if let Ok(plan) = plan(file.as_bytes(), &change) && plan.tier == Tier::Exact {
+        if let Ok(plan) = plan(file.as_bytes(), &change) && plan.tier == MatchTier::Exact {
             prop_assert_eq!(apply(file.as_bytes(), &plan), file.replace(&old, "x").into_bytes());
         }
     }

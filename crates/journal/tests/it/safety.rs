@@ -268,7 +268,7 @@ fn a_large_file_that_was_shown_lossily_is_edited_byte_for_byte_or_not_at_all() {
     let desk = Desk::new();
     desk.put("file", &before);
     let page = desk.read("file").unwrap();
-    assert!(page.facts.lossy && page.sight.hash.is_none());
+    assert!(page.facts.lossy && page.read_record.hash.is_none());
     assert!(page.lines[0].text.starts_with("\u{fffd} caf\u{fffd} au"));
     assert_says(
         desk.edit("file", "last caf\u{fffd}", "last tea"), // as it was shown

@@ -151,8 +151,8 @@ impl Session {
             let now = fs::read_to_string(&path).ok()?;
             Some(FileChange {
                 path,
-                judged: None,
-                expected: ContentHash::of(now.as_bytes()),
+                authorized_path: None,
+                expected: ContentHash::compute(now.as_bytes()),
                 content: now.replace(old, &new.to_string()).into_bytes(),
             })
         });

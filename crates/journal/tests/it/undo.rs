@@ -27,8 +27,8 @@ impl Desk {
     fn replace_all(&self, names: &[&str], content: &str) -> Vec<FileChange> {
         let change = |name: &&str| FileChange {
             path: self.path(name),
-            judged: None,
-            expected: ContentHash::of(&self.get(name)),
+            authorized_path: None,
+            expected: ContentHash::compute(&self.get(name)),
             content: content.into(),
         };
         names.iter().map(change).collect()
@@ -463,8 +463,8 @@ fn a_write_stays_inside_whatever_links_say() {
         assert_says(result, &["outside the directories", "Nothing was changed"]);
         let changes = vec![FileChange {
             path: desk.path(name),
-            judged: None,
-            expected: ContentHash::of(b"secret\n"),
+            authorized_path: None,
+            expected: ContentHash::compute(b"secret\n"),
             content: b"x\n".to_vec(),
         }];
         assert_says(desk.journal.apply_all(&inside("c"), changes), &["outside"]);
@@ -560,8 +560,8 @@ proptest! {
                 fs::hard_link(desk.path(name), desk.path(&format!("{name}-twin"))).unwrap();
             }
             if bytes != new.as_bytes() {
-                let expected = ContentHash::of(bytes);
-                existing.push(FileChange { path: desk.path(name), judged: None, expected, content: new.clone().into_bytes() });
+                let expected = ContentHash::compute(bytes);
+                existing.push(FileChange { path: desk.path(name), authorized_path: None, expected, content: new.clone().into_bytes() });
             }
         }
         let before: Vec<_> = names.iter().map(|name| look(name)).collect();

@@ -74,8 +74,8 @@ pub(crate) async fn open(
         scratch: scratch.clone(),
         snapshot: None,
         gate: None,
-        best: Mechanism::Namespaces,
-        resources: ResourceLimits::default(),
+        strictest_mechanism: Mechanism::Namespaces,
+        resource_limits: ResourceLimits::default(),
     });
     let mechanism = sandbox.prepare(&start.profile).await;
     let mechanism = mechanism.map_err(|error| failed(error.to_string()))?;
@@ -99,29 +99,29 @@ pub(crate) async fn open(
     let line = ShellCommand {
         text: line(start.program, start.args, &input, &words),
         cwd: start.cwd.to_path_buf(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     };
     let started = sandbox
         .start_no_weaker(&start.profile, line, Mechanism::Reduced)
         .await;
     let mut running = started.map_err(|error| failed(error.to_string()))?;
     let kept = Arc::new(Mutex::new(VecDeque::new()));
-    let reading_words = haft_contract::spawn_boxed(stdio::keep_words(stderr, Arc::clone(&kept)));
+    let reading_words = haft_contract::spawn_boxed(stdio::collect_stderr(stderr, Arc::clone(&kept)));
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     haft_contract::spawn_boxed(write(stdin, receiver));
     let (ended, end) = watch::channel(None);
     let (ending, wanted) = watch::channel(false);
     let output = running.output.take();
-    haft_contract::spawn_boxed(follow(running, sandbox, wanted, ended));
-    let program = Arc::new(ConfinedProgram {
+    haft_contract::spawn_boxed(supervise_server(running, sandbox, wanted, ended));
+    let program = Arc::new(ConfinedServer {
         input: Mutex::new(Some(sender)),
         words: kept,
         end,
         ending,
     });
-    let following = Reading {
+    let following = OutputReader {
         peer: peer.downgrade(),
         program: Arc::clone(&program),
     };
@@ -138,7 +138,7 @@ pub(crate) async fn open(
 
 /// Describes for the user what is not enforced.
 fn weakness(mechanism: Mechanism) -> Option<String> {
-    let holes = mechanism.holes();
+    let holes = mechanism.missing_guarantees();
     (!holes.is_empty()).then(|| {
         format!(
             "this machine confines it only in part. Not enforced: {}",
@@ -177,29 +177,29 @@ async fn write(mut stdin: pipe::Sender, mut messages: mpsc::Receiver<RpcMessage>
 }
 
 /// Waits for the server to end, or ends it, together with everything that it started.
-async fn follow(
+async fn supervise_server(
     mut running: CommandHandle,
     sandbox: Sandbox,
     mut wanted: watch::Receiver<bool>,
     ended: watch::Sender<Option<String>>,
 ) {
     let end = tokio::select! {
-        end = running.exited() => Some(end),
+        end = running.wait_for_exit() => Some(end),
         // Also when all senders were dropped.
         _ = wanted.wait_for(|wanted| *wanted) => None,
     };
     running.kill(GRACE);
-    let _ = timeout(FAREWELL, running.gone()).await; // the sandbox ends what is left
+    let _ = timeout(FAREWELL, running.wait_until_finished()).await; // the sandbox ends what is left
     drop(running);
     let _ = timeout(FAREWELL, sandbox.close()).await; // it ends with this process at the latest
     let how = match end {
-        Some(end) => in_words(&end),
+        Some(end) => describe_end(&end),
         None => "it was stopped".to_owned(),
     };
     let _ = ended.send(Some(how)); // the receiver may be gone
 }
 
-fn in_words(end: &CommandEnd) -> String {
+fn describe_end(end: &CommandEnd) -> String {
     if let Some(exceeded) = end.exceeded {
         return format!("it was stopped: {exceeded}");
     }
@@ -211,12 +211,12 @@ fn in_words(end: &CommandEnd) -> String {
 }
 
 /// Reads messages until the server ends.
-struct Reading {
+struct OutputReader {
     peer: WeakPeer,
-    program: Arc<ConfinedProgram>,
+    program: Arc<ConfinedServer>,
 }
 
-impl Reading {
+impl OutputReader {
     async fn run(self, output: haft_sandbox::CommandOutput) {
         let failed = stdio::read_frames(BufReader::with_capacity(BUFFER, output), &self.peer).await;
         let mut end = self.program.end.clone();
@@ -233,13 +233,13 @@ impl Reading {
         if let Some(peer) = self.peer.upgrade() {
             peer.close(stdio::with_last_line(
                 how,
-                &stdio::words(&self.program.words),
+                &stdio::stderr_text(&self.program.words),
             ));
         }
     }
 }
 
-struct ConfinedProgram {
+struct ConfinedServer {
     /// Taking this closes the input after everything was written.
     input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
     words: StderrTail,
@@ -247,7 +247,7 @@ struct ConfinedProgram {
     ending: watch::Sender<bool>,
 }
 
-impl TransportControl for ConfinedProgram {
+impl TransportControl for ConfinedServer {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.input

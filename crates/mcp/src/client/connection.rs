@@ -52,7 +52,7 @@ pub struct Connection {
     peer: Peer,
     control: Arc<dyn TransportControl>,
     revision: Revision,
-    facts: ServerInfo,
+    server_info: ServerInfo,
     /// The `_meta` of each request in the stateless revision.
     meta: Option<Map<String, Value>>,
     inputs: Arc<dyn InputRequests>,
@@ -104,7 +104,7 @@ impl Connection {
             peer,
             control,
             revision: Revision::NEWEST_WITH_INITIALIZE,
-            facts: ServerInfo::default(),
+            server_info: ServerInfo::default(),
             meta: None,
             inputs,
             is_closing: AtomicBool::new(true),
@@ -117,13 +117,13 @@ impl Connection {
             let is_old = greeting == HandshakeKind::Newest && matches!(error, PeerError::Closed(_));
             return Err(HandshakeError { error, is_old });
         }
-        connection.kept(&mut closing);
+        connection.finish_handshake(&mut closing);
         Ok(connection)
     }
 
-    fn kept(&self, closing: &mut CloseGuard) {
+    fn finish_handshake(&self, closing: &mut CloseGuard) {
         closing.0 = None;
-        Arc::clone(&self.control).begun();
+        Arc::clone(&self.control).on_handshake_finished();
         self.is_closing.store(false, Ordering::Relaxed);
     }
 
@@ -132,7 +132,7 @@ impl Connection {
     /// are pending, and the first successful answer applies.
     async fn negotiate(&mut self, capabilities: &Value) -> Result<(), PeerError> {
         let params = json!({"_meta": own_meta(Revision::NEWEST, capabilities)});
-        self.control.agreed(Revision::NEWEST);
+        self.control.on_revision_agreed(Revision::NEWEST);
         let peer = self.peer.clone();
         let mut asking = Box::pin(peer.request("server/discover", params));
         let mut greeting = match timeout(PROBE, &mut asking).await {
@@ -140,27 +140,27 @@ impl Connection {
                 return Err(error);
             }
             Ok(asked) => match modern(self.retry_with_revision(asked, capabilities).await) {
-                Some(found) => return self.is_modern(found, capabilities),
+                Some(found) => return self.accept_modern(found, capabilities),
                 None => {
-                    self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
+                    self.control.on_revision_agreed(Revision::NEWEST_WITH_INITIALIZE);
                     return self.initialize(capabilities).await;
                 }
             },
             Err(_) => Box::pin(peer.request("initialize", initialize_params(capabilities))),
         };
-        self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
+        self.control.on_revision_agreed(Revision::NEWEST_WITH_INITIALIZE);
         tokio::select! {
             asked = &mut asking => match modern(asked) {
-                Some(found) => self.is_modern(found, capabilities),
+                Some(found) => self.accept_modern(found, capabilities),
                 None => {
                     let answer = greeting.await?;
-                    self.is_initialized(&answer)
+                    self.accept_initialize(&answer)
                 }
             },
             greeted = &mut greeting => match greeted {
-                Ok(answer) => self.is_initialized(&answer),
+                Ok(answer) => self.accept_initialize(&answer),
                 Err(refused) => match modern(asking.await) {
-                    Some(found) => self.is_modern(found, capabilities),
+                    Some(found) => self.accept_modern(found, capabilities),
                     None => Err(refused),
                 },
             },
@@ -185,22 +185,22 @@ impl Connection {
         match known.filter(|known| !known.has_initialize()) {
             Some(known) if error.code == code::UNSUPPORTED_REVISION => {
                 let params = json!({"_meta": own_meta(known, capabilities)});
-                self.control.agreed(known);
+                self.control.on_revision_agreed(known);
                 self.peer.request("server/discover", params).await
             }
             _ => asked,
         }
     }
 
-    fn is_modern(
+    fn accept_modern(
         &mut self,
         (revision, answer): (Revision, Value),
         capabilities: &Value,
     ) -> Result<(), PeerError> {
         self.revision = revision;
-        self.control.agreed(revision);
+        self.control.on_revision_agreed(revision);
         self.meta = Some(own_meta(revision, capabilities));
-        self.facts = ServerInfo {
+        self.server_info = ServerInfo {
             info: answer["_meta"][meta::SERVER_INFO].clone(),
             capabilities: answer["capabilities"].clone(),
             instructions: answer["instructions"].as_str().map(str::to_owned),
@@ -213,10 +213,10 @@ impl Connection {
             .peer
             .request("initialize", initialize_params(capabilities))
             .await?;
-        self.is_initialized(&answer)
+        self.accept_initialize(&answer)
     }
 
-    fn is_initialized(&mut self, answer: &Value) -> Result<(), PeerError> {
+    fn accept_initialize(&mut self, answer: &Value) -> Result<(), PeerError> {
         let date = answer["protocolVersion"].as_str().unwrap_or_default();
         // A revision without `initialize` is not a valid answer to `initialize`.
         let revision = Revision::parse(date).filter(|one| one.has_initialize());
@@ -227,8 +227,8 @@ impl Connection {
                 known.join(", ")
             ))
         })?;
-        self.control.agreed(self.revision);
-        self.facts = ServerInfo {
+        self.control.on_revision_agreed(self.revision);
+        self.server_info = ServerInfo {
             info: answer["serverInfo"].clone(),
             capabilities: answer["capabilities"].clone(),
             instructions: answer["instructions"].as_str().map(str::to_owned),
@@ -237,8 +237,8 @@ impl Connection {
     }
 
     /// Returns the server's description of itself.
-    pub fn facts(&self) -> &ServerInfo {
-        &self.facts
+    pub fn server_info(&self) -> &ServerInfo {
+        &self.server_info
     }
 
     /// Returns the agreed revision.
@@ -378,7 +378,7 @@ impl Connection {
         patience: RequestTimeout,
     ) -> Result<Vec<Value>, PeerError> {
         let mut entries = Vec::new();
-        if !self.facts.has(capability) {
+        if !self.server_info.has(capability) {
             return Ok(entries);
         }
         let (mut params, mut seen) = (json!({}), HashSet::new());
@@ -442,7 +442,7 @@ impl Connection {
                 .await;
             let answer = match answered {
                 Err(PeerError::Answered(error)) if error.code == code::URL_ELICITATION_REQUIRED => {
-                    if !self.has_visited(&error).await {
+                    if !self.visit_required_urls(&error).await {
                         return Err(PeerError::Answered(error));
                     }
                     continue;
@@ -476,7 +476,7 @@ impl Connection {
 
     /// Asks the user to visit the addresses that a server requires to be visited first. Returns
     /// whether the user agreed to all of them.
-    async fn has_visited(&self, refused: &RpcError) -> bool {
+    async fn visit_required_urls(&self, refused: &RpcError) -> bool {
         let data = refused.data.as_ref();
         let wanted = data.and_then(|data| data["elicitations"].as_array());
         let Some(wanted) = wanted.filter(|wanted| (1..=MOST_VISITS).contains(&wanted.len())) else {

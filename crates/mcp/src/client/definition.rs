@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, Effects, Idempotency, Profile, ToolError, ToolOrigin, ToolSpec, provider_name,
+    ToolAccess, Effects, Idempotency, ToolProfile, ToolError, ToolOrigin, ToolSpec, provider_name,
     server_in_rules,
 };
 use haft_engine::schema::SchemaValidator;
@@ -22,7 +22,7 @@ const LONGEST_RESULT: u64 = 500_000;
 
 /// The limits that apply if neither tool nor server sets them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Defaults {
+pub(super) struct ToolDefaults {
     /// The maximum length of a result in characters.
     pub(super) result_cap: usize,
     pub(super) timeout: Duration,
@@ -52,7 +52,7 @@ pub(super) struct ServerToolDefinition {
 
 impl ServerToolDefinition {
     /// Converts an entry of `tools/list`. Returns `None` for an entry without a name.
-    pub(super) fn new(server: &str, listed: &Value, defaults: Defaults) -> Option<Self> {
+    pub(super) fn new(server: &str, listed: &Value, defaults: ToolDefaults) -> Option<Self> {
         let called = listed["name"].as_str().filter(|name| !name.is_empty())?;
         let annotations = &listed["annotations"];
         let meta = &listed["_meta"];
@@ -82,21 +82,21 @@ impl ServerToolDefinition {
                 name: name(server, called),
                 description,
                 input_schema,
-                profile: Profile {
+                profile: ToolProfile {
                     title: title.map(|title| title.to_owned().into()),
                     family: "mcp".into(),
                     origin: ToolOrigin::Server(server.to_owned().into()),
                     search_hint: hint.to_owned().into(),
                     deferred: defaults.deferred && meta["anthropic/alwaysLoad"] != true,
-                    contacts_others: annotations["openWorldHint"] != false,
+                    sends_data: annotations["openWorldHint"] != false,
                     access: if reads {
-                        Access::Reads
+                        ToolAccess::Reads
                     } else {
-                        Access::Anything
+                        ToolAccess::Anything
                     },
                     result_cap: Some(cap.unwrap_or(defaults.result_cap)),
                     timeout: Some(defaults.timeout),
-                    ..Profile::default()
+                    ..ToolProfile::default()
                 },
             },
             called: called.to_owned(),
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    const DEFAULTS: Defaults = Defaults {
+    const DEFAULTS: ToolDefaults = ToolDefaults {
         result_cap: 100,
         timeout: Duration::from_secs(9),
         deferred: true,
@@ -236,7 +236,7 @@ mod tests {
             let made = ServerToolDefinition::new("calc", &listed, DEFAULTS).unwrap();
             (
                 made.effects() == Effects::READS,
-                made.spec.profile.contacts_others,
+                made.spec.profile.sends_data,
             )
         };
         assert_eq!(effects(json!({})), (false, true));

@@ -32,7 +32,7 @@ pub trait ClientHost: Send + Sync {
     fn roots(&self) -> Vec<PathBuf>;
 
     /// Asks the user for what a server requests.
-    fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer>;
+    fn elicit(&self, asked: ServerElicitation) -> BoxFuture<'_, ElicitationAnswer>;
 
     /// Reports that a visit to an address, which a server requested from the user, is complete.
     /// `id` is the id of the request.
@@ -46,7 +46,7 @@ pub trait ClientHost: Send + Sync {
 
 /// A server's request for input from the user.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Elicitation {
+pub struct ServerElicitation {
     /// The server.
     pub server: String,
     /// The server's message to the user.
@@ -169,7 +169,7 @@ impl ClientHandler {
                 "only http and https URLs can be opened",
             ));
         }
-        let asked = Elicitation {
+        let asked = ServerElicitation {
             server: self.server.clone(),
             message: text("message"),
             kind,

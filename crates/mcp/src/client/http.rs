@@ -107,12 +107,12 @@ async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<StreamableH
                     }
                     continue;
                 }
-                way.tell(&message).await;
+                way.send_without_answer(&message).await;
                 if let Some(request) = request {
                     request.abort();
                 }
             }
-            _ => way.tell(&message).await,
+            _ => way.send_without_answer(&message).await,
         }
     }
 }
@@ -141,7 +141,7 @@ impl StreamableHttp {
     }
 
     /// Sends a message that needs no answer.
-    async fn tell(&self, message: &RpcMessage) {
+    async fn send_without_answer(&self, message: &RpcMessage) {
         let sent = self.post(message).await;
         match sent {
             Ok(response) if response.status == 404 && self.state().session.is_some() => {
@@ -174,7 +174,7 @@ impl StreamableHttp {
             return Err(self.refused(id, response).await);
         }
         if is_stream {
-            return self.follow(id, response.body).await;
+            return self.read_answer_stream(id, response.body).await;
         }
         let text = response.body.bytes(LONGEST_FRAME).await;
         let text =
@@ -195,7 +195,7 @@ impl StreamableHttp {
     }
 
     /// Reads the stream of a request, and resumes it until the answer has arrived.
-    async fn follow(&self, id: &RpcId, mut body: Box<dyn HttpBody>) -> Result<(), PeerError> {
+    async fn read_answer_stream(&self, id: &RpcId, mut body: Box<dyn HttpBody>) -> Result<(), PeerError> {
         let mut place = StreamPosition::default();
         let mut resumes = 0;
         loop {
@@ -355,7 +355,7 @@ impl StreamableHttp {
         ];
         if self.is_stateless() {
             headers.extend(standard_headers(message));
-            headers.extend(self.state().params.of(message));
+            headers.extend(self.state().params.headers_for(message));
         }
         let body = message.to_value().to_string().into_bytes();
         self.exchange(HttpMethod::Post, headers, body).await
@@ -397,11 +397,11 @@ impl StreamableHttp {
 }
 
 impl TransportControl for StreamableHttp {
-    fn abandoned(&self) {
+    fn on_abandoned(&self) {
         self.end_tasks();
     }
 
-    fn agreed(&self, revision: Revision) {
+    fn on_revision_agreed(&self, revision: Revision) {
         self.state().revision = Some(revision);
     }
 
@@ -412,7 +412,7 @@ impl TransportControl for StreamableHttp {
         }
     }
 
-    fn begun(self: Arc<Self>) {
+    fn on_handshake_finished(self: Arc<Self>) {
         let mut state = self.state();
         let has_streams = state.revision.is_some_and(Revision::has_initialize);
         if has_streams && !std::mem::replace(&mut state.is_listening, true) {

@@ -45,7 +45,7 @@ impl ParamHeaders {
     }
 
     /// Returns the headers for a message.
-    pub(super) fn of(&self, message: &RpcMessage) -> Vec<(String, String)> {
+    pub(super) fn headers_for(&self, message: &RpcMessage) -> Vec<(String, String)> {
         let RpcMessage::Request { method, params, .. } = message else {
             return Vec::new();
         };
@@ -151,7 +151,7 @@ mod tests {
         let arguments = json!({"region": "a\r\nx: y", "n": 3, "on": null, "place": {"zone": "z"}, "query": "q"});
         let call = |name: &str| {
             let params = json!({"name": name, "arguments": arguments});
-            headers.of(&RpcMessage::request(RpcId::Number(1), "tools/call", params))
+            headers.headers_for(&RpcMessage::request(RpcId::Number(1), "tools/call", params))
         };
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = [

@@ -59,7 +59,7 @@ impl Servers {
         folder: &Path,
     ) -> Option<Result<Vec<Content>, String>> {
         if let Some((server, prompt)) = self.found(command) {
-            return Some(said(&server, &prompt, given, folder).await);
+            return Some(fetch_prompt(&server, &prompt, given, folder).await);
         }
         // Wait for servers that may have the prompt and are not connected yet.
         let mut why = None;
@@ -71,7 +71,7 @@ impl Servers {
             }
         }
         match self.found(command) {
-            Some((server, prompt)) => Some(said(&server, &prompt, given, folder).await),
+            Some((server, prompt)) => Some(fetch_prompt(&server, &prompt, given, folder).await),
             None => why,
         }
     }
@@ -93,7 +93,7 @@ fn arguments(prompt: &Value) -> impl Iterator<Item = (&str, bool)> {
     arguments.filter_map(|one| Some((one["name"].as_str()?, one["required"] == true)))
 }
 
-async fn said(
+async fn fetch_prompt(
     server: &Arc<ServerHandle>,
     prompt: &Value,
     given: &[String],
@@ -117,7 +117,7 @@ async fn said(
     let connection = server.connected().await?;
     let name = prompt["name"].as_str().unwrap_or_default();
     let answer = connection
-        .get_prompt(name, &filled, RequestTimeout::of(LIMIT))
+        .get_prompt(name, &filled, RequestTimeout::new(LIMIT))
         .await;
     let answer = answer.map_err(|error| error.to_string())?;
     let messages = answer["messages"].as_array().into_iter().flatten();

@@ -53,7 +53,7 @@ impl RemoteAccess {
     /// command is run again and the token is refreshed, once.
     pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, PeerError> {
         let token = self.token().await;
-        let response = self.follow(request.clone(), token.as_deref()).await?;
+        let response = self.follow_redirects(request.clone(), token.as_deref()).await?;
         if !matches!(response.status, 401 | 403) {
             return Ok(response);
         }
@@ -69,7 +69,7 @@ impl RemoteAccess {
             token = renewed;
         }
         match is_new {
-            true => self.follow(request, token.as_deref()).await,
+            true => self.follow_redirects(request, token.as_deref()).await,
             false => Ok(response),
         }
     }
@@ -88,7 +88,7 @@ impl RemoteAccess {
 
     /// Follows redirects, but only within the same server, because another server would receive the
     /// headers.
-    async fn follow(
+    async fn follow_redirects(
         &self,
         mut request: HttpRequest,
         token: Option<&str>,
@@ -102,7 +102,7 @@ impl RemoteAccess {
                 .map(|(name, value)| (lower(name), value.clone())),
         );
         own.extend(
-            self.helped()
+            self.helper_headers()
                 .await?
                 .iter()
                 .map(|(name, value)| (lower(name), value.clone())),
@@ -138,7 +138,7 @@ impl RemoteAccess {
     }
 
     /// Returns the headers that the helper command prints.
-    async fn helped(&self) -> Result<BTreeMap<String, String>, PeerError> {
+    async fn helper_headers(&self) -> Result<BTreeMap<String, String>, PeerError> {
         let Some(helper) = &self.server.headers_helper else {
             return Ok(BTreeMap::new());
         };

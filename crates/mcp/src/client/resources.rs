@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{
-    Access, BoundCall, BoxFuture, CallContext, DynTool, Effects, Profile, ToolError, ToolOutput,
+    ToolAccess, BoundCall, BoxFuture, CallContext, DynTool, Effects, ToolProfile, ToolError, ToolOutput,
     ToolSpec,
 };
 use serde_json::{Map, Value, json};
@@ -59,13 +59,13 @@ fn spec(name: &str, description: &str, input_schema: Value, hint: &'static str) 
         name: name.to_owned(),
         description: description.to_owned(),
         input_schema,
-        profile: Profile {
+        profile: ToolProfile {
             family: "mcp".into(),
             search_hint: hint.into(),
             deferred: true,
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             result_cap: Some(CAP),
-            ..Profile::default()
+            ..ToolProfile::default()
         },
     }
 }
@@ -146,7 +146,7 @@ async fn list(servers: &Servers, only: Option<&str>) -> Result<Vec<Value>, Strin
     };
     let mut all = Vec::new();
     for server in wanted {
-        match of_server(&server).await {
+        match server_resources(&server).await {
             Ok(listed) => all.extend(listed),
             Err(why) if must => return Err(format!("the server {}: {why}", server.name())),
             Err(_) => {}
@@ -155,12 +155,12 @@ async fn list(servers: &Servers, only: Option<&str>) -> Result<Vec<Value>, Strin
     Ok(all)
 }
 
-async fn of_server(server: &ServerHandle) -> Result<Vec<Value>, String> {
+async fn server_resources(server: &ServerHandle) -> Result<Vec<Value>, String> {
     let connection = server.connected().await?;
-    if !connection.facts().has("resources") {
+    if !connection.server_info().has("resources") {
         return Ok(Vec::new());
     }
-    let limit = RequestTimeout::of(LIMIT);
+    let limit = RequestTimeout::new(LIMIT);
     let resources = connection
         .list_resources(limit)
         .await
@@ -198,7 +198,7 @@ fn shown(contents: &[Value], folder: &std::path::Path) -> Vec<Value> {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_owned();
-            let kept = match result::keep_base64(&blob, &kind, folder) {
+            let kept = match result::store_base64(&blob, &kind, folder) {
                 Ok(path) => ("blobSavedTo", json!(path)),
                 Err(why) => ("error", json!(why)),
             };
@@ -216,7 +216,7 @@ impl Servers {
         let failed = |why: String| format!("the server {server}: {why}");
         let connection = handle.connected().await.map_err(failed)?;
         let mut answer = connection
-            .read_resource(uri, RequestTimeout::of(LIMIT))
+            .read_resource(uri, RequestTimeout::new(LIMIT))
             .await
             .map_err(|error| failed(error.to_string()))?;
         match answer["contents"].take() {

@@ -106,7 +106,7 @@ fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
         _ => "",
     };
     let size = bytes.len();
-    Content::text(match keep(&bytes, is.unwrap_or(kind), folder) {
+    Content::text(match store_bytes(&bytes, is.unwrap_or(kind), folder) {
         Ok(path) => format!(
             "[{kind}, {size} bytes{remark}, saved in {}]",
             path.display()
@@ -147,13 +147,13 @@ fn unique() -> String {
 }
 
 /// Stores Base64 data in a file and returns its path.
-pub(super) fn keep_base64(data: &str, kind: &str, folder: &Path) -> Result<PathBuf, String> {
+pub(super) fn store_base64(data: &str, kind: &str, folder: &Path) -> Result<PathBuf, String> {
     let bytes = BASE64.decode(data.as_bytes());
     let bytes = bytes.map_err(|error| format!("not valid base 64: {error}"))?;
-    keep(&bytes, kind, folder).map_err(|error| error.to_string())
+    store_bytes(&bytes, kind, folder).map_err(|error| error.to_string())
 }
 
-fn keep(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
+fn store_bytes(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
     let plain = |c: &char| c.is_ascii_alphanumeric();
     let ending = kind.rsplit(['/', '+', '.']).next().unwrap_or_default();
     let mut ending: String = ending.chars().filter(plain).take(8).collect();

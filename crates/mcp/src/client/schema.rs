@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 64;
 /// Returns the schema in the form that providers accept, and a description of what that form cannot
 /// express.
 pub(super) fn fitting(schema: &Value) -> (Value, Option<String>) {
-    let mut inliner = Inliner {
+    let mut inliner = ReferenceInliner {
         root: schema,
         within: Vec::new(),
         parts: 0,
@@ -34,7 +34,7 @@ pub(super) fn fitting(schema: &Value) -> (Value, Option<String>) {
 
 /// Replaces each reference by its target. A reference that is recursive or leads out of the schema
 /// accepts anything.
-struct Inliner<'a> {
+struct ReferenceInliner<'a> {
     root: &'a Value,
     /// The references that are being expanded.
     within: Vec<String>,
@@ -42,7 +42,7 @@ struct Inliner<'a> {
     depth: usize,
 }
 
-impl Inliner<'_> {
+impl ReferenceInliner<'_> {
     fn inline(&mut self, value: &Value) -> Value {
         self.parts += 1;
         self.depth += 1;

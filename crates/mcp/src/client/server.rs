@@ -19,7 +19,7 @@ use super::{
     ApprovedTools, ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
     cache::{self, CachedToolList},
     connection::HandshakeKind,
-    definition::{Defaults, ServerToolDefinition},
+    definition::{ToolDefaults, ServerToolDefinition},
     handler::{ClientHandler, ListChanges},
     server_log::ServerLog,
     tool::ServerTool,
@@ -46,7 +46,7 @@ pub(super) struct ClientShared {
     /// Counts changes of what servers offer.
     pub(super) changes: watch::Sender<u64>,
     /// Cancelled when the session ends.
-    pub(super) over: CancellationToken,
+    pub(super) ended: CancellationToken,
 }
 
 /// The status of a server.
@@ -245,7 +245,7 @@ impl ServerHandle {
             }
             ServerKind::Stdio { .. } | ServerKind::Sdk => options.idle,
         };
-        let defaults = Defaults {
+        let defaults = ToolDefaults {
             result_cap: options.result_cap,
             timeout,
             deferred: options.deferred && !self.entry.always_load,
@@ -261,7 +261,7 @@ impl ServerHandle {
                 server: Arc::clone(self),
                 folder: options.folder.clone(),
                 // The engine enforces the overall limit as well.
-                patience: RequestTimeout {
+                timeout: RequestTimeout {
                     whole: Some(timeout),
                     idle,
                 },
@@ -273,7 +273,7 @@ impl ServerHandle {
     /// Starts to connect the server. Needs a tokio runtime.
     pub(super) fn start(self: &Arc<Self>, shared: &Arc<ClientShared>) {
         let shared = Arc::clone(self.shared.get_or_init(|| Arc::clone(shared)));
-        if let Some(kept) = self.kept_list(&shared) {
+        if let Some(kept) = self.cached_list(&shared) {
             *self.offered() = OfferedItems {
                 tools: kept.tools,
                 ..OfferedItems::default()
@@ -287,7 +287,7 @@ impl ServerHandle {
     }
 
     fn supervise_anew(self: &Arc<Self>, shared: Arc<ClientShared>) {
-        let stop = shared.over.child_token();
+        let stop = shared.ended.child_token();
         *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
         let server = Arc::clone(self);
         haft_contract::spawn_boxed(async move {
@@ -448,12 +448,12 @@ impl ServerHandle {
         seen: ListChanges,
         now: ListChanges,
     ) {
-        let limit = RequestTimeout::of(shared.options.connect);
+        let limit = RequestTimeout::new(shared.options.connect);
         if now.tools != seen.tools {
             match connection.list_tools(limit).await {
                 Ok(tools) => {
                     let approved = self.approved(shared, tools).await;
-                    self.keep_list(shared, connection, &approved.tools);
+                    self.cache_list(shared, connection, &approved.tools);
                     {
                         let mut offered = self.offered();
                         offered.tools = approved.tools;
@@ -476,7 +476,7 @@ impl ServerHandle {
 
     /// Connects the server once and requests its lists.
     async fn connect(&self, shared: &Arc<ClientShared>) -> Result<ConnectedServer, PeerError> {
-        let kept = self.kept_list(shared);
+        let kept = self.cached_list(shared);
         let is_old = kept.is_some_and(|kept| {
             Revision::parse(&kept.revision).is_some_and(Revision::has_initialize)
         });
@@ -492,17 +492,17 @@ impl ServerHandle {
             let handler = Arc::new(ClientHandler::new(name, host, sender, &self.log));
             let opened = self.open(shared, &handler).await;
             let opened = opened.map_err(PeerError::Transport)?;
-            self.log.follow(opened.control.stderr_tail());
+            self.log.set_stderr(opened.control.stderr_tail());
             match Connection::handshake(opened, handshake, &capabilities, handler).await {
                 Ok(connection) => break (Arc::new(connection), news),
                 Err(failed) if failed.is_old => handshake = HandshakeKind::Initialize,
                 Err(failed) => return Err(failed.error),
             }
         };
-        let limit = RequestTimeout::of(shared.options.connect);
+        let limit = RequestTimeout::new(shared.options.connect);
         let tools = connection.list_tools(limit).await?;
         // Prompts are less important than tools, so they get less time.
-        let limit = RequestTimeout::of(shared.options.connect / 3);
+        let limit = RequestTimeout::new(shared.options.connect / 3);
         let prompts = match connection.list_prompts(limit).await {
             Err(gone @ PeerError::Closed(_)) => return Err(gone),
             prompts => prompts.unwrap_or_default(),
@@ -529,7 +529,7 @@ impl ServerHandle {
             prompts,
         } = greeted;
         let approved = self.approved(shared, tools).await;
-        self.keep_list(shared, &connection, &approved.tools);
+        self.cache_list(shared, &connection, &approved.tools);
         *self.offered() = OfferedItems {
             tools: approved.tools,
             unapproved: approved.unapproved,
@@ -547,11 +547,11 @@ impl ServerHandle {
         }
     }
 
-    fn kept_list(&self, shared: &ClientShared) -> Option<CachedToolList> {
+    fn cached_list(&self, shared: &ClientShared) -> Option<CachedToolList> {
         cache::read(shared.options.cache.as_deref()?, &self.entry)
     }
 
-    fn keep_list(&self, shared: &ClientShared, connection: &Connection, tools: &[Value]) {
+    fn cache_list(&self, shared: &ClientShared, connection: &Connection, tools: &[Value]) {
         if let (Some(folder), false) = (&shared.options.cache, self.entry.kind == ServerKind::Sdk) {
             let kept = CachedToolList {
                 revision: connection.revision().as_str().to_owned(),

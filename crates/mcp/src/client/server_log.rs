@@ -19,16 +19,16 @@ pub(crate) type StderrTail = Arc<Mutex<VecDeque<u8>>>;
 #[derive(Default)]
 pub(crate) struct ServerLog {
     /// The standard error since the last start, and of the start before.
-    words: Mutex<[Option<StderrTail>; 2]>,
+    stderr: Mutex<[Option<StderrTail>; 2]>,
     /// The log messages of the protocol.
     logged: Mutex<VecDeque<String>>,
 }
 
 impl ServerLog {
     /// Called when the server was started again and writes to `words`.
-    pub(super) fn follow(&self, words: Option<StderrTail>) {
+    pub(super) fn set_stderr(&self, words: Option<StderrTail>) {
         if words.is_some() {
-            let mut known = lock(&self.words);
+            let mut known = lock(&self.stderr);
             let last = known[0].take();
             *known = [words, last];
         }
@@ -47,10 +47,10 @@ impl ServerLog {
 
     /// Returns the last lines: first what the server wrote, then what it logged.
     pub(super) fn lines(&self) -> Vec<String> {
-        let known = lock(&self.words).clone();
+        let known = lock(&self.stderr).clone();
         // If a restarted server has not written anything yet, the output of the previous start is
         // shown, because it may show why it ended.
-        let mut written = known.iter().flatten().map(|words| stdio::words(words));
+        let mut written = known.iter().flatten().map(|words| stdio::stderr_text(words));
         let written = written.find(|text| !text.trim().is_empty());
         let written = written.unwrap_or_default();
         let written: Vec<&str> = written
@@ -82,9 +82,9 @@ mod tests {
         let log = ServerLog::default();
         assert!(log.lines().is_empty());
         let flood: String = (0..1_000).map(|at| format!("line {at}\n\n")).collect();
-        log.follow(Some(Arc::new(Mutex::new(flood.bytes().collect()))));
+        log.set_stderr(Some(Arc::new(Mutex::new(flood.bytes().collect()))));
         // A transport that writes nothing beside messages takes nothing away.
-        log.follow(None);
+        log.set_stderr(None);
         let lines = log.lines();
         assert_eq!(lines.len(), SHOWN);
         assert_eq!(lines.last().unwrap(), "line 999");

@@ -261,7 +261,7 @@ impl Servers {
             host,
             link,
             changes: watch::Sender::new(0),
-            over: CancellationToken::new(),
+            ended: CancellationToken::new(),
         };
         if self.shared.set(Arc::new(shared)).is_ok() {
             let servers = self.state().servers.clone();
@@ -284,7 +284,7 @@ impl Servers {
             host: Arc::clone(&own.host),
             link: own.link.clone(),
             changes: watch::Sender::new(0),
-            over: own.over.child_token(),
+            ended: own.ended.child_token(),
         };
         let beside = Self::default();
         beside.add(entries);
@@ -360,7 +360,7 @@ impl Servers {
             }
             tokio::select! {
                 changed = changes.changed() => changed.ok()?,
-                () = shared.over.cancelled() => return None,
+                () = shared.ended.cancelled() => return None,
             }
         }
     }
@@ -430,7 +430,7 @@ impl Servers {
     /// background.
     pub fn close_now(&self) {
         if let Some(shared) = self.shared.get() {
-            shared.over.cancel();
+            shared.ended.cancel();
         }
     }
 
@@ -479,7 +479,7 @@ impl Servers {
         servers.iter().any(|server| {
             let connection = server.connection();
             connection.is_some_and(|connection| {
-                connection.facts().capabilities.get("resources").is_some()
+                connection.server_info().capabilities.get("resources").is_some()
             })
         })
     }
@@ -554,7 +554,7 @@ impl Servers {
                     details.error = Some(why.clone())
                 }
                 ServerStatus::Connected(connection) => {
-                    let facts = connection.facts();
+                    let facts = connection.server_info();
                     details.info = Some(facts.info.clone());
                     details.revision = Some(connection.revision().as_str());
                     details.instructions.clone_from(&facts.instructions);

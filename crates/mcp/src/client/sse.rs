@@ -164,7 +164,7 @@ impl SseTransport {
 }
 
 impl TransportControl for SseTransport {
-    fn abandoned(&self) {
+    fn on_abandoned(&self) {
         self.end_tasks();
     }
 

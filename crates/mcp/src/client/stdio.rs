@@ -24,7 +24,7 @@ use super::{
     transport::{MOST_WAITING, OpenTransport, ServerLaunch, TransportControl, enqueue},
 };
 use crate::{
-    frames::{Frame, FrameReader, LONGEST_FRAME},
+    frames::{LineFrame, FrameReader, LONGEST_FRAME},
     message::RpcMessage,
     peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
 };
@@ -72,7 +72,7 @@ pub(crate) fn open(
         return Err("it has no pipes".to_owned());
     };
     let words = Arc::new(Mutex::new(VecDeque::new()));
-    let reading_words = haft_contract::spawn_boxed(keep_words(stderr, Arc::clone(&words)));
+    let reading_words = haft_contract::spawn_boxed(collect_stderr(stderr, Arc::clone(&words)));
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     haft_contract::spawn_boxed(write(stdin, receiver, peer.downgrade()));
@@ -85,7 +85,7 @@ pub(crate) fn open(
         end,
         name: command.to_owned(),
     });
-    haft_contract::spawn_boxed(follow(
+    haft_contract::spawn_boxed(supervise_program(
         child,
         stdout,
         peer.downgrade(),
@@ -173,7 +173,7 @@ async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<RpcMessage>, 
 }
 
 /// Reads messages until the program exits.
-async fn follow(
+async fn supervise_program(
     mut child: Child,
     stdout: ChildStdout,
     peer: WeakPeer,
@@ -202,7 +202,7 @@ async fn follow(
         (None, Ok(status)) => format!("it ended ({status})"),
         (None, Err(error)) => format!("it ended ({error})"),
     };
-    let why = with_last_line(why, &words(&program.words));
+    let why = with_last_line(why, &stderr_text(&program.words));
     let _ = ended.send(Some(why.clone())); // the receiver may be gone
     if let Some(peer) = peer.upgrade() {
         peer.close(why);
@@ -219,8 +219,8 @@ pub(super) async fn read_frames(
         let next = frames.next().await;
         let peer = peer.upgrade()?;
         match next {
-            Ok(Some(Frame::Line(line))) => peer.receive_text(&line),
-            Ok(Some(Frame::TooLong { ends, length })) => {
+            Ok(Some(LineFrame::Line(line))) => peer.receive_text(&line),
+            Ok(Some(LineFrame::TooLong { ends, length })) => {
                 peer.on_oversized(&ends, length, LONGEST_FRAME)
             }
             Ok(None) => return None,
@@ -242,14 +242,14 @@ pub(super) fn with_last_line(why: String, words: &str) -> String {
 }
 
 /// Returns the stored standard error as text.
-pub(super) fn words(kept: &Mutex<VecDeque<u8>>) -> String {
+pub(super) fn stderr_text(kept: &Mutex<VecDeque<u8>>) -> String {
     let words = kept.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes: Vec<u8> = words.iter().copied().collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Reads the standard error and stores its last part.
-pub(super) async fn keep_words(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8>>>) {
+pub(super) async fn collect_stderr(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length) = stderr.read(&mut buffer).await {
         if length == 0 {

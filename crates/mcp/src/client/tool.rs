@@ -19,7 +19,7 @@ pub(super) struct ServerTool {
     pub(super) server: Arc<ServerHandle>,
     /// The folder for results that are neither text nor an image.
     pub(super) folder: PathBuf,
-    pub(super) patience: RequestTimeout,
+    pub(super) timeout: RequestTimeout,
 }
 
 impl DynTool for ServerTool {
@@ -83,9 +83,9 @@ impl ServerTool {
             }
         };
         let called = connection
-            .call_tool(&definition.called, input, self.patience, report)
+            .call_tool(&definition.called, input, self.timeout, report)
             .await;
-        let answer = called.map_err(|error| ToolError::Failed(in_words(name, &error)))?;
+        let answer = called.map_err(|error| ToolError::Failed(describe_error(name, &error)))?;
         let output = result::output(&answer, &self.folder);
         if let (false, Some(schema), Some(structured)) = (
             output.failed,
@@ -111,7 +111,7 @@ impl ServerTool {
 }
 
 /// Describes for the model why a call failed and what to do.
-fn in_words(server: &str, error: &PeerError) -> String {
+fn describe_error(server: &str, error: &PeerError) -> String {
     match error {
         PeerError::Answered(error) => format!("the server {server}: {}", error.message),
         PeerError::Closed(why) => format!(

@@ -31,15 +31,15 @@ pub(crate) struct OpenTransport {
 /// The operations of a transport besides sending messages.
 pub(crate) trait TransportControl: Send + Sync {
     /// Called when the connection was dropped: tasks that still run for it end immediately.
-    fn abandoned(&self) {}
+    fn on_abandoned(&self) {}
 
     /// Called when both ends have agreed on a revision.
-    fn agreed(&self, revision: Revision) {
+    fn on_revision_agreed(&self, revision: Revision) {
         let _ = revision;
     }
 
     /// Called when the handshake has finished.
-    fn begun(self: Arc<Self>) {}
+    fn on_handshake_finished(self: Arc<Self>) {}
 
     /// Returns the tools that can be called over this transport, and records what their calls need.
     fn usable_tools(&self, tools: Vec<Value>) -> Vec<Value> {
@@ -144,7 +144,7 @@ pub(super) fn enqueue(
 
 impl Drop for QueueSink {
     fn drop(&mut self) {
-        self.control.abandoned();
+        self.control.on_abandoned();
     }
 }
 

@@ -19,7 +19,7 @@ mod session;
 pub mod stdio;
 
 pub use http::{HttpAccess, HttpServer, HttpServerOptions};
-pub use pool::{KeptResults, NarrowRoots, OpenCalls, PoolService, PromptDefinition, PromptSource};
+pub use pool::{StoredResults, NarrowRoots, ActiveCalls, PoolService, PromptDefinition, PromptSource};
 pub use service::{
     ClientInfo, ClientRequestError, LogLevel, McpService, OpenSession, RequestContext,
     ServerDescription, ServiceAnswer, SessionNotifier,

@@ -46,7 +46,7 @@ struct ParkedRequest {
 struct RunningRequest {
     task: JoinHandle<ServiceAnswer>,
     asks: mpsc::Receiver<ClientQuestion>,
-    way: Arc<ParkingChannel>,
+    channel: Arc<ParkingChannel>,
     asked: usize,
 }
 
@@ -61,12 +61,12 @@ struct ClientQuestion {
 struct ParkingChannel {
     asks: mpsc::Sender<ClientQuestion>,
     /// The current target for messages that belong to the request.
-    to: Mutex<Arc<dyn ReplyChannel>>,
+    target: Mutex<Arc<dyn ReplyChannel>>,
 }
 
 impl RequestChannel for ParkingChannel {
     fn notify(&self, method: &str, params: Value) {
-        let to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let to = self.target.lock().unwrap_or_else(PoisonError::into_inner);
         to.try_send(RpcMessage::notification(method, params));
     }
 
@@ -179,7 +179,7 @@ impl ParkedRequests {
 
 impl ParkedRequest {
     fn way(&self) -> &Arc<ParkingChannel> {
-        &self.running.way
+        &self.running.channel
     }
 
     /// Passes the answers on. Returns the parked request as an error if answers are missing; they
@@ -199,7 +199,7 @@ impl ParkedRequest {
 
 impl ParkingChannel {
     fn set(&self, to: &Arc<dyn ReplyChannel>) {
-        let mut current = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.target.lock().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::clone(to);
     }
 }
@@ -213,18 +213,18 @@ impl RunningRequest {
         to: &Arc<dyn ReplyChannel>,
     ) -> Self {
         let (sender, asks) = mpsc::channel(WAITING_ASKS);
-        let way = Arc::new(ParkingChannel {
+        let channel = Arc::new(ParkingChannel {
             asks: sender,
-            to: Mutex::new(Arc::clone(to)),
+            target: Mutex::new(Arc::clone(to)),
         });
-        cx.channel = Arc::clone(&way) as _;
+        cx.channel = Arc::clone(&channel) as _;
         let (service, method) = (Arc::clone(service), method.to_owned());
         let task =
             haft_contract::spawn_boxed(async move { service.request(&method, params, &cx).await });
         Self {
             task,
             asks,
-            way,
+            channel,
             asked: 0,
         }
     }

@@ -63,14 +63,14 @@ pub(super) trait ReplyChannel: Send + Sync {
 pub(super) struct McpSession {
     service: Arc<dyn McpService>,
     description: ServerDescription,
-    state: Mutex<SessionState>,
+    state: Mutex<McpSessionState>,
     asks: PendingClientRequests,
     parked: Arc<ParkedRequests>,
     closed: CancellationToken,
 }
 
 #[derive(Default)]
-struct SessionState {
+struct McpSessionState {
     /// Known after `initialize`.
     client: Option<Arc<ClientInfo>>,
     log_level: Option<LogLevel>,
@@ -85,9 +85,9 @@ impl McpSession {
         Arc::new(Self {
             description: service.description(),
             service,
-            state: Mutex::new(SessionState {
+            state: Mutex::new(McpSessionState {
                 log_level: Some(LogLevel::Info),
-                ..SessionState::default()
+                ..McpSessionState::default()
             }),
             asks: PendingClientRequests::default(),
             parked,
@@ -132,10 +132,10 @@ impl McpSession {
                 None
             }
             RpcMessage::Notification { method, params } => {
-                self.notified(&method, &params);
+                self.on_notification(&method, &params);
                 None
             }
-            RpcMessage::Request { id, method, params } => self.asked(id, method, params, to),
+            RpcMessage::Request { id, method, params } => self.on_request(id, method, params, to),
         }
     }
 
@@ -162,7 +162,7 @@ impl McpSession {
         }
     }
 
-    fn notified(&self, method: &str, params: &Value) {
+    fn on_notification(&self, method: &str, params: &Value) {
         match method {
             "notifications/cancelled" => {
                 if let Some(id) = RpcId::parse(&params["requestId"]) {
@@ -175,7 +175,7 @@ impl McpSession {
         }
     }
 
-    fn asked(
+    fn on_request(
         self: &Arc<Self>,
         id: RpcId,
         method: String,
@@ -209,7 +209,7 @@ impl McpSession {
         let (session, to) = (Arc::clone(self), Arc::clone(to));
         // Boxed, because a future that is moved into a task is copied more than once.
         tokio::spawn(Box::pin(async move {
-            let _open = OpenRequest(&session);
+            let _open = OpenRequestGuard(&session);
             let answer = tokio::select! {
                 biased;
                 // The protocol requires that a cancelled request gets no answer.
@@ -344,7 +344,7 @@ impl McpSession {
         let taken: Map<String, Value> = asked
             .into_iter()
             .flatten()
-            .filter(|(kind, _)| self.tells(kind))
+            .filter(|(kind, _)| self.supports_notification(kind))
             .map(|(kind, wanted)| (kind.clone(), wanted.clone()))
             .collect();
         let params = json!({"notifications": taken, "_meta": about.clone()});
@@ -354,7 +354,7 @@ impl McpSession {
         Ok(json!({"_meta": about}))
     }
 
-    fn tells(&self, kind: &str) -> bool {
+    fn supports_notification(&self, kind: &str) -> bool {
         let capabilities = &self.description.capabilities;
         match kind {
             "toolsListChanged" => capabilities["tools"]["listChanged"] == true,
@@ -372,7 +372,7 @@ impl McpSession {
             "resourcesListChanged",
             "resourceSubscriptions",
         ];
-        kinds.into_iter().any(|kind| self.tells(kind))
+        kinds.into_iter().any(|kind| self.supports_notification(kind))
     }
 
     fn has(&self, capability: &str) -> bool {
@@ -404,16 +404,16 @@ impl McpSession {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, SessionState> {
+    fn state(&self) -> MutexGuard<'_, McpSessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request until its answer is sent. Counted separately, because its id may be reused before
 /// that.
-struct OpenRequest<'a>(&'a McpSession);
+struct OpenRequestGuard<'a>(&'a McpSession);
 
-impl Drop for OpenRequest<'_> {
+impl Drop for OpenRequestGuard<'_> {
     fn drop(&mut self) {
         self.0.state().open -= 1;
     }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Revision, RpcError, RpcMessage,
-    frames::{Frame, FrameReader},
+    frames::{LineFrame, FrameReader},
     message::code,
     peer::ids_in,
 };
@@ -60,8 +60,8 @@ pub async fn serve_lines(
         };
         let taken = async {
             match frame {
-                Ok(Some(Frame::Line(line))) => take(&session, &line, &channel).await,
-                Ok(Some(Frame::TooLong { ends, length })) => {
+                Ok(Some(LineFrame::Line(line))) => take(&session, &line, &channel).await,
+                Ok(Some(LineFrame::TooLong { ends, length })) => {
                     refuse_long(&channel, &ends, length, longest).await;
                 }
                 Ok(None) => return Some(Ok(())),

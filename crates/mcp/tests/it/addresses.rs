@@ -144,7 +144,7 @@ async fn a_token_goes_to_its_server_and_to_no_other_place_it_points_to() {
     let old = format!("{}/old", fake.url);
     let setting = connected("http", &old, Some(store(dir.path(), &old))).await;
     assert_eq!(setting.status("s").0, "connected");
-    let all = fake.asked();
+    let all = fake.requests();
     let at_new = all.iter().find(|asked| asked.target().1 == "/mcp").unwrap();
     assert_eq!(
         header(&at_new.head, "authorization"),
@@ -155,7 +155,7 @@ async fn a_token_goes_to_its_server_and_to_no_other_place_it_points_to() {
     let (state, error) = setting.status("s");
     assert_eq!(state, "failed");
     assert!(error.unwrap().contains("it redirects to"));
-    assert!(thief.asked().is_empty());
+    assert!(thief.requests().is_empty());
 }
 
 /// What comes of a login at a server whose documents say this.

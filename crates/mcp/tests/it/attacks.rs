@@ -378,7 +378,7 @@ async fn thousands_of_sessions_are_begun_and_ended_and_no_more_than_some_are_ope
     served.end().await;
     // Where clients went away without a word, the oldest makes room.
     let mut options = HttpServerOptions::new(HttpAccess::open());
-    options.gone = Duration::from_millis(50);
+    options.disconnect_timeout = Duration::from_millis(50);
     let served = serve(options).await;
     for _ in 0..64 {
         served.begin("2025-11-25").await;

@@ -357,7 +357,7 @@ async fn a_call_goes_on_when_its_connection_breaks_and_its_answer_is_fetched_lat
 #[tokio::test]
 async fn what_runs_for_a_client_that_stays_away_is_called_off() {
     let mut options = HttpServerOptions::new(HttpAccess::open());
-    options.gone = Duration::from_millis(200);
+    options.disconnect_timeout = Duration::from_millis(200);
     let served = serve(options).await;
     let session = served.begin("2025-11-25").await;
     let slow = json!({"name": "test_slow", "_meta": {"progressToken": 1}});

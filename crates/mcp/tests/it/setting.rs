@@ -10,7 +10,7 @@ use haft_contract::{
     BoxFuture, CallContext, CancellationToken, DynTool, ProgressUpdates, ToolError, ToolOutput,
 };
 use haft_mcp::client::{
-    ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,
+    ClientHost, ClientOptions, ServerElicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,
     entries,
 };
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl ClientHost for Person {
         true
     }
 
-    fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+    fn elicit(&self, asked: ServerElicitation) -> BoxFuture<'_, ElicitationAnswer> {
         assert_eq!(asked.message, "Who?");
         Box::pin(async { ElicitationAnswer::Accept(json!({"name": "Ada"})) })
     }

@@ -13,14 +13,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Block, Message, ModelRequest, Thinking, ToolChoice, ToolResult,
+    Block, Message, ModelRequest, ThinkingMode, ToolChoice, ToolResult,
     conversation::ConversationEntry,
-    fragments::{Dialect, Fragment},
+    fragments::{BodyDialect, Fragment},
     model_listing::split_window,
 };
 
-const WITH_THINKING: Dialect = Dialect(0);
-const WITHOUT_THINKING: Dialect = Dialect(1);
+const WITH_THINKING: BodyDialect = BodyDialect(0);
+const WITHOUT_THINKING: BodyDialect = BodyDialect(1);
 
 const FIVE_MINUTES: &str = r#","cache_control":{"type":"ephemeral"}"#;
 const AN_HOUR: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
@@ -126,9 +126,9 @@ fn thinking(request: &ModelRequest) -> Option<Value> {
         return None;
     }
     match request.thinking {
-        Thinking::Off => None,
-        Thinking::Adaptive => Some(json!({"type": "adaptive"})),
-        Thinking::Budget(budget) => {
+        ThinkingMode::Off => None,
+        ThinkingMode::Adaptive => Some(json!({"type": "adaptive"})),
+        ThinkingMode::Budget(budget) => {
             // The provider requires at least 1024 tokens, and fewer than the limit of the reply.
             let budget = budget.max(1024).min(request.max_tokens.saturating_sub(1));
             (budget >= 1024).then(|| json!({"type": "enabled", "budget_tokens": budget}))
@@ -178,7 +178,7 @@ fn write_system(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
         return;
     }
     let stable = system.iter().take_while(|block| block.stable).count();
-    let dialect = Dialect(u32::from(mark == AN_HOUR));
+    let dialect = BodyDialect(u32::from(mark == AN_HOUR));
     let fragment = prefix.system_fragments.get(dialect, || {
         let mut bytes = Vec::from(br#","system":["#);
         for (index, block) in system.iter().enumerate() {

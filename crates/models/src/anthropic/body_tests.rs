@@ -4,7 +4,7 @@ use haft_contract::output::MediaSource;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Conversation, Prefix, SystemBlock, ToolDefinition};
+use crate::{Conversation, RequestPrefix, SystemBlock, ToolDefinition};
 
 fn tool(name: &str) -> ToolDefinition {
     ToolDefinition {
@@ -14,12 +14,12 @@ fn tool(name: &str) -> ToolDefinition {
     }
 }
 
-fn prefix() -> Arc<Prefix> {
+fn prefix() -> Arc<RequestPrefix> {
     let system = vec![
         SystemBlock::stable("Be good."),
         SystemBlock::new("Here is a project."),
     ];
-    Arc::new(Prefix::new(system, vec![tool("Read"), tool("Write")]))
+    Arc::new(RequestPrefix::new(system, vec![tool("Read"), tool("Write")]))
 }
 
 fn use_of(id: &str) -> Block {
@@ -90,12 +90,12 @@ fn parameters_of_a_request() {
         settings(&request, &mut parameters);
         variants.push(parameters);
     };
-    add(&|request| request.thinking = Thinking::Budget(10));
-    add(&|request| request.thinking = Thinking::Budget(100_000));
-    add(&|request| (request.max_tokens, request.thinking) = (1000, Thinking::Budget(2000)));
-    add(&|request| (request.thinking, request.temperature) = (Thinking::Adaptive, Some(0.5)));
+    add(&|request| request.thinking = ThinkingMode::Budget(10));
+    add(&|request| request.thinking = ThinkingMode::Budget(100_000));
+    add(&|request| (request.max_tokens, request.thinking) = (1000, ThinkingMode::Budget(2000)));
+    add(&|request| (request.thinking, request.temperature) = (ThinkingMode::Adaptive, Some(0.5)));
     add(&|request| request.temperature = Some(0.5));
-    add(&|request| (request.thinking, request.tool_choice) = (Thinking::Adaptive, ToolChoice::Any));
+    add(&|request| (request.thinking, request.tool_choice) = (ThinkingMode::Adaptive, ToolChoice::Any));
     add(&|request| request.tool_choice = ToolChoice::Tool("Read".to_owned()));
     add(&|request| (request.tool_choice, request.parallel_calls) = (ToolChoice::None, false));
     add(&|request| request.parallel_calls = false);
@@ -238,7 +238,7 @@ proptest! {
             let only = Block::RedactedThinking { data: "x".to_owned() };
             conversation.assistant(Message::assistant(vec![only], "m"), vec![]).unwrap();
         }
-        let request = ModelRequest::new("m", Arc::new(Prefix::new(system, tools)), conversation.history());
+        let request = ModelRequest::new("m", Arc::new(RequestPrefix::new(system, tools)), conversation.history());
         let bytes = body(&request, false);
         let value: Value = serde_json::from_slice(&bytes).unwrap();
         prop_assert!(marks(&bytes) <= 4);

@@ -18,14 +18,14 @@ impl Anthropic {
         cancel: &CancellationToken,
     ) -> Result<u64, ModelError> {
         #[derive(Deserialize)]
-        struct Count {
+        struct CountResponse {
             input_tokens: u64,
         }
         let url = http::join(self.base_url(), "v1", "messages/count_tokens")?;
         let body = body::counting(request);
         let headers = self.options.headers(&request.model, false, cancel).await?;
         let response = self.http.post(&url, headers, body, cancel).await?;
-        let count: Count = get_json::read(&self.http, response, cancel).await?;
+        let count: CountResponse = get_json::read(&self.http, response, cancel).await?;
         Ok(count.input_tokens)
     }
 

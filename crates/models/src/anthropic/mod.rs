@@ -225,7 +225,7 @@ impl Anthropic {
         let options = self.http.options();
         let body = http::body::ResponseBody::new(stream, options, cancel);
         match is_json {
-            true => stream::read_whole(body, options.longest_event, &out).await,
+            true => stream::read_whole(body, options.max_event_bytes, &out).await,
             false => stream::read(body, &out).await,
         }
     }

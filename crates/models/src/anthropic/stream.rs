@@ -9,7 +9,7 @@ use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
     http::{
         body::{ResponseBody, ResponseEvents},
-        error_response::{described, from_body, quoted},
+        error_response::{describe_body, from_body, quoted},
     },
     stream_block::StreamSender,
 };
@@ -18,7 +18,7 @@ use crate::{
 #[serde(tag = "type", rename_all = "snake_case")]
 enum StreamMessage {
     MessageStart {
-        message: Start,
+        message: WireStart,
     },
     ContentBlockStart {
         index: usize,
@@ -26,7 +26,7 @@ enum StreamMessage {
     },
     ContentBlockDelta {
         index: usize,
-        delta: Delta,
+        delta: WireDelta,
     },
     ContentBlockStop {
         index: usize,
@@ -42,7 +42,7 @@ enum StreamMessage {
 }
 
 #[derive(Deserialize)]
-struct Start {
+struct WireStart {
     id: Option<String>,
     model: Option<String>,
     #[serde(default)]
@@ -51,7 +51,7 @@ struct Start {
 
 #[derive(Deserialize)]
 #[serde(tag = "type")]
-enum Delta {
+enum WireDelta {
     #[serde(rename = "text_delta")]
     Text { text: String },
     #[serde(rename = "input_json_delta")]
@@ -142,7 +142,7 @@ where
     let head = String::from_utf8_lossy(&events.body.head).into_owned();
     match serde_json::from_str::<Value>(&head) {
         Ok(answer) if !answer["error"].is_null() => Err(from_body(None, &head)),
-        _ => Err(ModelError::protocol(described(None, &head))),
+        _ => Err(ModelError::protocol(describe_body(None, &head))),
     }
 }
 
@@ -158,7 +158,7 @@ where
 {
     let bytes = body.all(longest).await?;
     let text = String::from_utf8_lossy(&bytes);
-    let unreadable = || ModelError::protocol(described(None, &text));
+    let unreadable = || ModelError::protocol(describe_body(None, &text));
     let mut message: Value = serde_json::from_str(&text).map_err(|_| unreadable())?;
     if !message["error"].is_null() {
         return Err(from_body(None, &text));
@@ -213,11 +213,11 @@ impl MessageDecoder {
                 content_block,
             } => started(index, content_block)?,
             StreamMessage::ContentBlockDelta { index, delta } => match delta {
-                Delta::Text { text } => vec![ModelEvent::Text { index, text }],
-                Delta::Input { partial_json: json } => vec![ModelEvent::Input { index, json }],
-                Delta::Thinking { thinking: text } => vec![ModelEvent::Thinking { index, text }],
-                Delta::Signature { signature } => vec![ModelEvent::Signature { index, signature }],
-                Delta::Unknown => Vec::new(),
+                WireDelta::Text { text } => vec![ModelEvent::Text { index, text }],
+                WireDelta::Input { partial_json: json } => vec![ModelEvent::Input { index, json }],
+                WireDelta::Thinking { thinking: text } => vec![ModelEvent::Thinking { index, text }],
+                WireDelta::Signature { signature } => vec![ModelEvent::Signature { index, signature }],
+                WireDelta::Unknown => Vec::new(),
             },
             StreamMessage::ContentBlockStop { index } => vec![ModelEvent::BlockStop { index }],
             StreamMessage::MessageDelta { delta, usage } => {

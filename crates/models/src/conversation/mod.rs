@@ -85,7 +85,7 @@ pub enum ConversationError {
     Misplaced(&'static str),
     /// The input of a call is not an object, and providers accept only objects.
     #[error("the input of call {id} is not a JSON object")]
-    Input {
+    InvalidInput {
         /// The id of the call.
         id: String,
     },
@@ -115,7 +115,7 @@ impl Conversation {
         if self.entries.is_empty() {
             return Err(ConversationError::NoUserMessage);
         }
-        let mut results = by_call(&message, results)?;
+        let mut results = order_by_call(&message, results)?;
         let mut tools = HashMap::new();
         let uses = message.content.iter_mut().filter_map(|block| match block {
             Block::ToolUse { id, name, .. } => Some((id, name)),
@@ -173,7 +173,7 @@ impl Conversation {
 }
 
 /// Returns the results in the order of the calls, exactly one for each call.
-fn by_call(
+fn order_by_call(
     message: &Message,
     results: Vec<ToolResult>,
 ) -> Result<Vec<ToolResult>, ConversationError> {
@@ -186,7 +186,7 @@ fn by_call(
                 return Err(ConversationError::Misplaced("a block without a type"));
             }
             Block::ToolUse { id, input, .. } if !input.is_object() => {
-                return Err(ConversationError::Input { id: id.clone() });
+                return Err(ConversationError::InvalidInput { id: id.clone() });
             }
             _ => {}
         }

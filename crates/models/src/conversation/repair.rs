@@ -20,17 +20,17 @@ pub enum HistoryRepair {
         name: String,
     },
     /// The result answers no call of the message before it: removed.
-    Unasked {
+    OrphanResult {
         /// The id of the missing call.
         id: String,
     },
     /// Two calls or two results in one message had the same id: only the first was kept.
-    Twice {
+    DuplicateId {
         /// The id.
         id: String,
     },
     /// The input was not an object: it is empty now.
-    Input {
+    InvalidInput {
         /// The id of the call.
         id: String,
     },
@@ -58,14 +58,14 @@ impl fmt::Display for HistoryRepair {
                     "call {id} of {name} had no result; it is treated as interrupted"
                 )
             }
-            Self::Unasked { id } => write!(f, "a result for {id} answered no call; it was removed"),
-            Self::Twice { id } => {
+            Self::OrphanResult { id } => write!(f, "a result for {id} answered no call; it was removed"),
+            Self::DuplicateId { id } => {
                 write!(
                     f,
                     "{id} occurred twice in one message; only the first was kept"
                 )
             }
-            Self::Input { id } => {
+            Self::InvalidInput { id } => {
                 write!(
                     f,
                     "the input of call {id} was not an object; it is now empty"
@@ -176,11 +176,11 @@ fn repair_assistant(mut message: Message, repairs: &mut Vec<HistoryRepair>) -> M
         Block::ToolUse { id, input, .. } => {
             if !input.is_object() {
                 *input = empty_input();
-                repairs.push(HistoryRepair::Input { id: id.clone() });
+                repairs.push(HistoryRepair::InvalidInput { id: id.clone() });
             }
             let first = seen.insert(id.clone());
             if !first {
-                repairs.push(HistoryRepair::Twice { id: id.clone() });
+                repairs.push(HistoryRepair::DuplicateId { id: id.clone() });
             }
             first
         }
@@ -220,9 +220,9 @@ fn split_user_message(
             Block::ToolResult(result) => {
                 let id = result.tool_use_id.clone();
                 if !calls.contains(&id) {
-                    repairs.push(HistoryRepair::Unasked { id });
+                    repairs.push(HistoryRepair::OrphanResult { id });
                 } else if !seen.insert(id.clone()) {
-                    repairs.push(HistoryRepair::Twice { id });
+                    repairs.push(HistoryRepair::DuplicateId { id });
                 } else {
                     results.push(result);
                 }

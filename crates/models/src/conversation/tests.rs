@@ -100,7 +100,7 @@ fn what_cannot_be_sent_is_refused_and_changes_nothing() {
             "no object",
             vec![array],
             vec![ToolResult::text("a", "1")],
-            Input { id: id() },
+            InvalidInput { id: id() },
         ),
         (
             "a result of the model's",

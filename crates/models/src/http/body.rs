@@ -25,7 +25,7 @@ pub(crate) struct ResponseBody<S> {
     /// The first bytes of the body.
     pub(crate) head: Vec<u8>,
     /// The deadline for the next content.
-    until: Instant,
+    content_deadline: Instant,
 }
 
 impl<S, E> ResponseBody<S>
@@ -36,7 +36,7 @@ where
     pub(crate) fn new(stream: S, options: &HttpOptions, cancel: CancellationToken) -> Self {
         Self {
             stream,
-            until: Instant::now() + options.patience,
+            content_deadline: Instant::now() + options.content_timeout,
             options: options.clone(),
             cancel,
             read: 0,
@@ -45,14 +45,14 @@ where
     }
 
     /// Restarts the content timeout after content other than a keep-alive.
-    fn content(&mut self) {
-        self.until = Instant::now() + self.options.patience;
+    fn restart_content_timeout(&mut self) {
+        self.content_deadline = Instant::now() + self.options.content_timeout;
     }
 
     /// Returns the next bytes, or `None` at the end.
     async fn chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
-        let silence = Instant::now() + self.options.silence;
-        let next = timeout_at(silence.min(self.until), self.stream.next());
+        let silence = Instant::now() + self.options.idle_timeout;
+        let next = timeout_at(silence.min(self.content_deadline), self.stream.next());
         let chunk = match until_cancelled(&self.cancel, next).await? {
             Ok(None) => return Ok(None),
             Ok(Some(Ok(chunk))) => chunk,
@@ -61,20 +61,20 @@ where
                 return Err(ModelError::connection(format!("it was lost: {why}")));
             }
             Err(_) => {
-                let (what, limit) = if silence < self.until {
-                    ("nothing", self.options.silence)
+                let (what, limit) = if silence < self.content_deadline {
+                    ("nothing", self.options.idle_timeout)
                 } else {
-                    ("only keep-alives", self.options.patience)
+                    ("only keep-alives", self.options.content_timeout)
                 };
                 let limit = limit.as_secs_f64();
                 return Err(ModelError::connection(format!("{what} came for {limit} s")));
             }
         };
         self.read += chunk.len();
-        if self.read > self.options.longest_answer {
+        if self.read > self.options.max_response_bytes {
             return Err(ModelError::protocol(format!(
                 "it is longer than {} bytes and does not end",
-                self.options.longest_answer
+                self.options.max_response_bytes
             )));
         }
         let room = HEAD.saturating_sub(self.head.len()).min(chunk.len());
@@ -135,7 +135,7 @@ where
     E: std::error::Error,
 {
     pub(crate) fn new(body: ResponseBody<S>) -> Self {
-        let parser = SseParser::new(body.options.longest_event);
+        let parser = SseParser::new(body.options.max_event_bytes);
         Self {
             body,
             parser,
@@ -156,7 +156,7 @@ where
                 let event = event.map_err(unreadable)?;
                 // Pings keep the connection alive, but do not extend the content timeout.
                 if event.name != "ping" {
-                    self.body.content();
+                    self.body.restart_content_timeout();
                 }
                 let open = self.ended;
                 return Ok(Some(ReadEvent { event, open }));
@@ -183,9 +183,9 @@ mod tests {
 
     fn options() -> HttpOptions {
         HttpOptions {
-            silence: Duration::from_secs(90),
-            patience: Duration::from_secs(600),
-            longest_answer: 1000,
+            idle_timeout: Duration::from_secs(90),
+            content_timeout: Duration::from_secs(600),
+            max_response_bytes: 1000,
             ..HttpOptions::default()
         }
     }

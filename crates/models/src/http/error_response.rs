@@ -77,7 +77,7 @@ pub(crate) fn from_body(status: Option<u16>, text: &str) -> ModelError {
         (Value::String(text), ..) | (_, Value::String(text), _) | (_, _, Value::String(text)) => {
             text.clone()
         }
-        (_, _, Value::Null) => described(status, text),
+        (_, _, Value::Null) => describe_body(status, text),
         (_, _, other) => other.to_string(),
     };
     let parameter = name("param");
@@ -150,7 +150,7 @@ fn mentions_length(message: &str) -> bool {
 }
 
 /// Describes a response that is not a JSON error.
-pub(crate) fn described(status: Option<u16>, text: &str) -> String {
+pub(crate) fn describe_body(status: Option<u16>, text: &str) -> String {
     let text = text.trim();
     if is_page(text) {
         let title = page_title(text).map_or(String::new(), |title| format!(" ({title:?})"));

@@ -100,7 +100,7 @@ impl WebClient {
             Ok(response) => Ok(response_of(response)),
             Err(error) => Err(HttpFailure {
                 is_transient: error.is_connect() || error.is_timeout(),
-                message: explained(&url, error),
+                message: describe_failure(&url, error),
             }),
         }
     }
@@ -118,7 +118,7 @@ impl WebFetcher for WebClient {
 }
 
 /// Describes the failure in one sentence.
-fn explained(url: &Url, error: reqwest::Error) -> String {
+fn describe_failure(url: &Url, error: reqwest::Error) -> String {
     let (host, is_connecting) = (host_and_port(url), error.is_connect());
     let is_timeout = error.is_timeout();
     let why = root(&error.without_url());
@@ -178,7 +178,7 @@ impl AddressPins {
     }
 
     /// Returns addresses that were checked for this host.
-    fn of(&self, host: &str) -> Option<Vec<SocketAddr>> {
+    fn pinned_addresses(&self, host: &str) -> Option<Vec<SocketAddr>> {
         let known = self.known();
         let addresses = known.get(&host.to_ascii_lowercase())?.last()?.iter();
         Some(addresses.map(|one| SocketAddr::new(*one, 0)).collect())
@@ -204,7 +204,7 @@ impl Drop for PinnedAddresses {
 
 impl Resolve for AddressPins {
     fn resolve(&self, name: Name) -> Resolving {
-        let (pinned, is_proxy) = (self.of(name.as_str()), self.is_proxy(name.as_str()));
+        let (pinned, is_proxy) = (self.pinned_addresses(name.as_str()), self.is_proxy(name.as_str()));
         Box::pin(async move {
             let addresses = match pinned {
                 Some(pinned) => pinned,

@@ -24,6 +24,6 @@ pub(crate) async fn read<T: for<'de> Deserialize<'de>>(
     let bytes = body.all(LONGEST).await?;
     serde_json::from_slice(&bytes).map_err(|_| {
         let text = String::from_utf8_lossy(&bytes);
-        ModelError::protocol(error_response::described(None, &text))
+        ModelError::protocol(error_response::describe_body(None, &text))
     })
 }

@@ -38,17 +38,17 @@ pub use websocket::WebSockets;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpOptions {
     /// The timeout for connecting.
-    pub connect: Duration,
+    pub connect_timeout: Duration,
     /// The longest time without any byte after a response has begun. Keep-alives are bytes.
-    pub silence: Duration,
+    pub idle_timeout: Duration,
     /// The longest time until the first byte, and after that between pieces of content (keep-alives
     /// are not content). A local server may need minutes to process the conversation before
     /// it answers.
-    pub patience: Duration,
+    pub content_timeout: Duration,
     /// The maximum length of a response in bytes.
-    pub longest_answer: usize,
+    pub max_response_bytes: usize,
     /// The maximum length of an event in bytes.
-    pub longest_event: usize,
+    pub max_event_bytes: usize,
     /// Whether proxies may be used at all.
     pub proxies: bool,
     /// The proxies to use. `None` reads them from the process's environment.
@@ -58,11 +58,11 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(30),
-            silence: Duration::from_secs(90),
-            patience: Duration::from_secs(600),
-            longest_answer: 256 * 1024 * 1024,
-            longest_event: 64 * 1024 * 1024,
+            connect_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(90),
+            content_timeout: Duration::from_secs(600),
+            max_response_bytes: 256 * 1024 * 1024,
+            max_event_bytes: 64 * 1024 * 1024,
             proxies: true,
             proxy: None,
         }
@@ -83,7 +83,7 @@ impl HttpOptions {
         let millis = millis.and_then(|value| value.trim().parse().ok());
         let usual = Self::default();
         Self {
-            patience: millis.map_or(usual.patience, Duration::from_millis),
+            content_timeout: millis.map_or(usual.content_timeout, Duration::from_millis),
             proxy: Some(ProxyVariables::from_variables(variable)),
             ..usual
         }
@@ -94,18 +94,18 @@ impl HttpOptions {
     /// Returns whether a plain HTTP address may be reached through a proxy.
     fn goes_through_proxy(&self) -> bool {
         let named = self.proxy.as_ref().map(ProxyVariables::is_for_plain);
-        self.proxies && named.unwrap_or_else(names_proxy)
+        self.proxies && named.unwrap_or_else(has_plain_proxy)
     }
 }
 
 /// The HTTP client, shared by all providers.
 #[derive(Debug, Clone, Default)]
 pub struct Http {
-    inner: Arc<Inner>,
+    inner: Arc<HttpClients>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct HttpClients {
     options: HttpOptions,
     client: OnceLock<Client>,
     /// The client for `http://` addresses. It loads no certificates, so it is available
@@ -117,7 +117,7 @@ impl Http {
     /// Creates a client with these options.
     pub fn new(options: HttpOptions) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(HttpClients {
                 options,
                 client: OnceLock::new(),
                 plain: OnceLock::new(),
@@ -190,14 +190,14 @@ impl Http {
         request: RequestBuilder,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
-        let sent = tokio::time::timeout(self.options().patience, request.send());
+        let sent = tokio::time::timeout(self.options().content_timeout, request.send());
         match until_cancelled(cancel, sent).await? {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(unreachable(url, error)),
             Err(_) => Err(ModelError::connection(format!(
                 "{} did not begin to answer within {} s",
                 host_and_port(url),
-                self.options().patience.as_secs_f64()
+                self.options().content_timeout.as_secs_f64()
             ))),
         }
     }
@@ -228,7 +228,7 @@ impl Http {
         let options = self.options();
         let mut builder = Client::builder()
             .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(options.connect)
+            .connect_timeout(options.connect_timeout)
             .tcp_keepalive(Duration::from_secs(30))
             // A redirect would send the key to another host.
             .redirect(redirect::Policy::none());
@@ -245,7 +245,7 @@ impl Http {
 }
 
 /// Returns whether the environment sets a proxy for plain HTTP.
-fn names_proxy() -> bool {
+fn has_plain_proxy() -> bool {
     ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))

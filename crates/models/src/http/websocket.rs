@@ -80,7 +80,7 @@ async fn open(request: WebSocketRequest) -> Result<Box<dyn WebSocketMessages>, S
     }
     check(answer.headers(), &key, &request.protocols)?;
     let upgraded = answer.upgrade().await.map_err(unreachable)?;
-    Ok(Box::new(Frames::new(upgraded, request.longest)))
+    Ok(Box::new(WebSocketFrames::new(upgraded, request.longest)))
 }
 
 fn client(request: &WebSocketRequest) -> Result<Client, String> {
@@ -138,7 +138,7 @@ fn check(headers: &HeaderMap, key: &str, protocols: &[String]) -> Result<(), Str
 }
 
 /// The frames of an open connection.
-struct Frames<S> {
+struct WebSocketFrames<S> {
     stream: BufStream<S>,
     longest: usize,
     is_over: bool,
@@ -162,7 +162,7 @@ const CONTROL: u8 = 8;
 /// The maximum length of a control frame in bytes.
 const LONGEST_CONTROL: usize = 125;
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> WebSocketFrames<S> {
     fn new(stream: S, longest: usize) -> Self {
         Self {
             stream: BufStream::new(stream),
@@ -289,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> WebSocketMessages for Frames<S> {
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> WebSocketMessages for WebSocketFrames<S> {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<WebSocketMessage>, String>> {
         Box::pin(async move {
             if self.is_over {
@@ -319,7 +319,7 @@ mod tests {
         let (ours, mut server) = duplex(4 << 20);
         server.write_all(sent).await.unwrap();
         server.shutdown().await.unwrap();
-        let mut frames = Frames::new(ours, LONGEST);
+        let mut frames = WebSocketFrames::new(ours, LONGEST);
         let mut messages = Vec::new();
         let end = loop {
             match frames.next().await {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Block, ModelRequest, ToolChoice, ToolDefinition, ToolResult,
     conversation::ConversationEntry,
-    fragments::{Dialect, Fragment},
+    fragments::{BodyDialect, Fragment},
     model_listing::split_window,
 };
 
@@ -43,7 +43,7 @@ pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: AcceptedFi
         // the message is its own.
         let by = entry.message.model.as_deref();
         let own = by.is_none_or(|by| by == request.model);
-        let dialect = Dialect(dialect.0 << 1 | u32::from(own));
+        let dialect = BodyDialect(dialect.0 << 1 | u32::from(own));
         let make = || messages(entry, quirks, own);
         fragments.push(entry.fragments.get(dialect, make));
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::{Conversation, Message, Prefix, SystemBlock};
+use crate::{Conversation, Message, RequestPrefix, SystemBlock};
 
 const ACCEPTED: AcceptedFields = AcceptedFields {
     stream_options: true,
@@ -57,7 +57,7 @@ fn request() -> ModelRequest {
     conversation.user([Content::text("ok")]);
     ModelRequest::new(
         "m",
-        Arc::new(Prefix::new(system, vec![tool])),
+        Arc::new(RequestPrefix::new(system, vec![tool])),
         conversation.history(),
     )
 }
@@ -142,7 +142,7 @@ fn parameters_of_a_request() {
 #[test]
 fn no_tools_no_key() {
     let mut request = request();
-    request.prefix = Arc::new(Prefix::new(vec![], vec![]));
+    request.prefix = Arc::new(RequestPrefix::new(vec![], vec![]));
     let body = sent(&request, &Quirks::default());
     assert_eq!(body.get("tools"), None);
     assert_eq!(body["messages"][0]["role"], "user");

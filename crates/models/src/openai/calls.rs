@@ -16,7 +16,7 @@ const LONGEST: usize = 17 * 1024 * 1024;
 /// The tool calls of one reply.
 #[derive(Debug, Default)]
 pub(super) struct CallAssembler {
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     by_index: std::collections::HashMap<u64, usize>,
     /// The calls that began in the most recent chunk that began any.
     opened: Vec<usize>,
@@ -25,7 +25,7 @@ pub(super) struct CallAssembler {
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct PartialCall {
     id: String,
     name: String,
     arguments: String,
@@ -62,7 +62,7 @@ impl<'a> CallPiece<'a> {
     }
 }
 
-impl Call {
+impl PartialCall {
     fn is_complete(&self) -> bool {
         !self.name.is_empty() && is_json(&self.arguments)
     }
@@ -83,7 +83,7 @@ impl CallAssembler {
                 Some(call) => call,
                 None => {
                     let call = self.calls.len();
-                    self.calls.push(Call::default());
+                    self.calls.push(PartialCall::default());
                     opened.push(call);
                     call
                 }
@@ -116,7 +116,7 @@ impl CallAssembler {
     }
 
     /// Returns whether the piece begins another call under an index that is already in use.
-    fn is_another(&self, piece: &CallPiece<'_>, call: &Call) -> bool {
+    fn is_another(&self, piece: &CallPiece<'_>, call: &PartialCall) -> bool {
         if call.name.is_empty() {
             return false;
         }
@@ -175,7 +175,7 @@ impl CallAssembler {
     }
 }
 
-impl Call {
+impl PartialCall {
     fn take(&mut self, piece: &CallPiece<'_>, entry: &Value) {
         if self.id.is_empty() {
             piece.id.clone_into(&mut self.id);

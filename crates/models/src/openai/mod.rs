@@ -179,7 +179,7 @@ impl OpenAi {
     /// Creates a client. The HTTP client is built and connects only for the first request.
     pub fn new(http: Http, mut options: OpenAiOptions) -> Self {
         if options.quirks.is_none() {
-            options.quirks = Some(Quirks::of_server(options.base()));
+            options.quirks = Some(Quirks::for_server(options.base()));
         }
         Self {
             http,
@@ -266,7 +266,7 @@ impl OpenAi {
             let stream = Box::pin(response.bytes_stream());
             let body = http::body::ResponseBody::new(stream, options, cancel.clone());
             let ended = if is_json {
-                let longest = options.longest_event;
+                let longest = options.max_event_bytes;
                 stream::read_whole(body, longest, &quirks, asked, &out).await?
             } else {
                 stream::read(body, &quirks, asked, &out).await?
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_servers_by_their_address() {
-        let of = Quirks::of_server;
+        let of = Quirks::for_server;
         assert!(of(BASE_URL).max_completion_tokens && !of(BASE_URL).think_tags);
         assert!(of("https://my.openai.azure.com/openai").developer_role);
         assert!(of("https://api.mistral.ai/v1").nine_character_ids);

@@ -1,6 +1,6 @@
 //! Differences between OpenAI-compatible servers.
 
-use crate::fragments::Dialect;
+use crate::fragments::BodyDialect;
 
 /// The quirks of a server. The default fits most servers other than OpenAI's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum EchoReasoning {
 
 impl Quirks {
     /// Returns the quirks of the server at this address.
-    pub fn of_server(base_url: &str) -> Self {
+    pub fn for_server(base_url: &str) -> Self {
         let host = reqwest::Url::parse(base_url).ok();
         let host = host.as_ref().and_then(|url| url.host_str()).unwrap_or("");
         let is = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
@@ -85,7 +85,7 @@ impl Quirks {
 
     /// Returns the dialect of messages: a number made of the quirks that change how a message is
     /// written.
-    pub(super) fn message_dialect(&self) -> Dialect {
+    pub(super) fn message_dialect(&self) -> BodyDialect {
         let echo = match self.echo_reasoning {
             EchoReasoning::No => 0,
             EchoReasoning::Content => 1,
@@ -100,14 +100,14 @@ impl Quirks {
         let flags = flags
             .iter()
             .fold(0, |bits, flag| bits << 1 | u32::from(*flag));
-        Dialect(0x100 | echo << 4 | flags)
+        BodyDialect(0x100 | echo << 4 | flags)
     }
 
-    pub(super) fn system_dialect(&self) -> Dialect {
-        Dialect(0x200 | u32::from(self.developer_role))
+    pub(super) fn system_dialect(&self) -> BodyDialect {
+        BodyDialect(0x200 | u32::from(self.developer_role))
     }
 
-    pub(super) fn tools_dialect(&self) -> Dialect {
-        Dialect(0x300 | u32::from(self.plain_schemas))
+    pub(super) fn tools_dialect(&self) -> BodyDialect {
+        BodyDialect(0x300 | u32::from(self.plain_schemas))
     }
 }

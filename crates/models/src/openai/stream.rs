@@ -17,7 +17,7 @@ use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
     http::{
         body::{ResponseBody, ResponseEvents},
-        error_response::{described, from_body, quoted},
+        error_response::{describe_body, from_body, quoted},
     },
     sse::SseError,
     stream_block::StreamSender,
@@ -38,7 +38,7 @@ pub(super) struct ChunkDecoder {
     held: Option<String>,
     calls: CallAssembler,
     /// The index and kind of the block that receives further text.
-    open: Option<(usize, Kind)>,
+    open: Option<(usize, StreamedKind)>,
     blocks: usize,
     started: bool,
     has_calls: bool,
@@ -46,12 +46,12 @@ pub(super) struct ChunkDecoder {
     refused: bool,
     usage: Option<Usage>,
     /// The number of bytes in the reply, for an estimate of the tokens.
-    said: usize,
+    reply_bytes: usize,
     events: Vec<ModelEvent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StreamedKind {
     Text,
     Thinking,
 }
@@ -106,7 +106,7 @@ where
             ));
         }
         let head = String::from_utf8_lossy(&events.body.head).into_owned();
-        return Err(ModelError::protocol(described(None, &head)));
+        return Err(ModelError::protocol(describe_body(None, &head)));
     }
     if is_over {
         events.body.drain_end().await;
@@ -129,7 +129,7 @@ where
     let bytes = body.all(longest).await?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| ModelError::protocol(SseError::NotUtf8.to_string()))?;
-    let unreadable = || ModelError::protocol(described(None, text));
+    let unreadable = || ModelError::protocol(describe_body(None, text));
     let mut answer: Value = serde_json::from_str(text).map_err(|_| unreadable())?;
     if let Some(choice) = answer["choices"].get_mut(0) {
         choice["delta"] = choice["message"].take();
@@ -166,7 +166,7 @@ impl ChunkDecoder {
             finish: None,
             refused: false,
             usage: None,
-            said: 0,
+            reply_bytes: 0,
             events: Vec::new(),
         }
     }
@@ -198,10 +198,10 @@ impl ChunkDecoder {
         }
         if let Some(text) = delta["refusal"].as_str().filter(|text| !text.is_empty()) {
             self.refused = true;
-            self.push_text(Kind::Text, text);
+            self.push_text(StreamedKind::Text, text);
         }
         if let Some(entries) = delta["tool_calls"].as_array() {
-            self.said += delta["tool_calls"].to_string().len();
+            self.reply_bytes += delta["tool_calls"].to_string().len();
             self.calls.push(entries);
             while let Some(call) = self.calls.ready() {
                 self.hand_out(call);
@@ -223,16 +223,16 @@ impl ChunkDecoder {
         let mut texts = names.iter().filter_map(|name| delta[*name].as_str());
         let text = texts.find(|text| !text.is_empty());
         if let Some(text) = text {
-            self.push_text(Kind::Thinking, text);
+            self.push_text(StreamedKind::Thinking, text);
         }
         let details = delta["reasoning_details"].as_array();
         for detail in details.into_iter().flatten() {
             let own = || detail["text"].as_str().or(detail["summary"].as_str());
-            let index = self.block(Kind::Thinking);
+            let index = self.block(StreamedKind::Thinking);
             if text.is_none()
                 && let Some(text) = own().filter(|text| !text.is_empty())
             {
-                self.push_text(Kind::Thinking, text);
+                self.push_text(StreamedKind::Thinking, text);
             }
             let detail = detail.clone();
             self.events
@@ -251,7 +251,7 @@ impl ChunkDecoder {
 
     fn piece(&mut self, piece: &ThinkPiece) {
         match piece {
-            ThinkPiece::Thinking(text) => self.push_text(Kind::Thinking, text),
+            ThinkPiece::Thinking(text) => self.push_text(StreamedKind::Thinking, text),
             ThinkPiece::Text(text) => self.text(text),
         }
     }
@@ -259,25 +259,25 @@ impl ChunkDecoder {
     fn text(&mut self, text: &str) {
         match &mut self.held {
             Some(held) => held.push_str(text),
-            None => self.push_text(Kind::Text, text),
+            None => self.push_text(StreamedKind::Text, text),
         }
     }
 
-    fn push_text(&mut self, kind: Kind, text: &str) {
+    fn push_text(&mut self, kind: StreamedKind, text: &str) {
         if text.is_empty() {
             return;
         }
-        self.said += text.len();
+        self.reply_bytes += text.len();
         let index = self.block(kind);
         let text = text.to_owned();
         self.events.push(match kind {
-            Kind::Text => ModelEvent::Text { index, text },
-            Kind::Thinking => ModelEvent::Thinking { index, text },
+            StreamedKind::Text => ModelEvent::Text { index, text },
+            StreamedKind::Thinking => ModelEvent::Thinking { index, text },
         });
     }
 
     /// Returns the open block if it is of this kind, otherwise starts a new one.
-    fn block(&mut self, kind: Kind) -> usize {
+    fn block(&mut self, kind: StreamedKind) -> usize {
         if let Some((index, open)) = self.open
             && open == kind
         {
@@ -288,8 +288,8 @@ impl ChunkDecoder {
         self.blocks += 1;
         self.open = Some((index, kind));
         let block = match kind {
-            Kind::Text => BlockStart::Text,
-            Kind::Thinking => BlockStart::Thinking,
+            StreamedKind::Text => BlockStart::Text,
+            StreamedKind::Thinking => BlockStart::Thinking,
         };
         self.events.push(ModelEvent::BlockStart { index, block });
         index
@@ -301,9 +301,9 @@ impl ChunkDecoder {
         }
     }
 
-    fn look_for_calls(&mut self, text: &str) {
+    fn extract_calls(&mut self, text: &str) {
         let (said, calls) = text_tool_calls::find(text);
-        self.push_text(Kind::Text, &said);
+        self.push_text(StreamedKind::Text, &said);
         for call in calls {
             let function = json!({"name": call.name, "arguments": call.arguments});
             self.calls.push(&[json!({"function": function})]);
@@ -335,7 +335,7 @@ impl ChunkDecoder {
             self.piece(&piece);
         }
         if let Some(held) = self.held.take() {
-            self.look_for_calls(&held);
+            self.extract_calls(&held);
         }
         self.close();
         let cut_off = self.finish.as_deref() == Some("length");
@@ -345,7 +345,7 @@ impl ChunkDecoder {
             return (self.events, StreamOutcome::Empty);
         }
         calls.into_iter().for_each(|call| self.hand_out(call));
-        let usage = self.usage.unwrap_or_else(|| estimate(asked, self.said));
+        let usage = self.usage.unwrap_or_else(|| estimate(asked, self.reply_bytes));
         self.events.push(ModelEvent::Usage { usage });
         let reason = match self.finish.as_deref() {
             Some("length") => StopReason::MaxTokens,

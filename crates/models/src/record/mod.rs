@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use recorder::Recorder;
-pub use replay::{Divergence, Replay};
+pub use replay::{ReplayDivergence, Replay};
 
 use crate::{ModelError, ModelEvent, ModelRequest};
 
@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 /// A line of a recording.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum RecordingLine {
     Version(u32),
     /// The next part. Parts are numbered from 0 in the order of the file.
     Part(Value),

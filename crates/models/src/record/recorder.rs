@@ -12,7 +12,7 @@ use std::{
 use futures_util::StreamExt;
 use haft_contract::CancellationToken;
 
-use super::{Line, VERSION, parts};
+use super::{RecordingLine, VERSION, parts};
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelRequest,
     stream_block::{StreamSender, generate},
@@ -63,19 +63,19 @@ impl Recorder {
             requests: 0,
             known: HashMap::new(),
         };
-        tape.write(&Line::Version(VERSION)).map_err(not_kept)?;
+        tape.write(&RecordingLine::Version(VERSION)).map_err(recording_failed)?;
         Ok(Self {
             model,
             tape: Arc::new(Mutex::new(tape)),
         })
     }
 
-    fn keep<T>(
+    fn write_tape<T>(
         &self,
         act: impl FnOnce(&mut RecordingTape) -> io::Result<T>,
     ) -> Result<T, ModelError> {
         let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
-        act(&mut tape).map_err(not_kept)
+        act(&mut tape).map_err(recording_failed)
     }
 
     async fn run(
@@ -84,13 +84,13 @@ impl Recorder {
         cancel: CancellationToken,
         out: StreamSender,
     ) -> Result<(), ModelError> {
-        let number = self.keep(|tape| tape.request(&request))?;
+        let number = self.write_tape(|tape| tape.request(&request))?;
         let mut events = self.model.stream(request, cancel);
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    self.keep(|tape| {
-                        tape.write(&Line::Event {
+                    self.write_tape(|tape| {
+                        tape.write(&RecordingLine::Event {
                             request: number,
                             event: event.clone(),
                         })
@@ -100,21 +100,21 @@ impl Recorder {
                 Err(error) => {
                     // A cancellation comes from the caller; it is not part of the model's reply.
                     if error.kind != ErrorKind::Cancelled {
-                        let line = Line::Error {
+                        let line = RecordingLine::Error {
                             request: number,
                             error: error.clone(),
                         };
-                        self.keep(|tape| tape.write(&line))?;
+                        self.write_tape(|tape| tape.write(&line))?;
                     }
                     return Err(error);
                 }
             }
         }
-        self.keep(|tape| tape.write(&Line::End { request: number }))
+        self.write_tape(|tape| tape.write(&RecordingLine::End { request: number }))
     }
 }
 
-fn not_kept(error: io::Error) -> ModelError {
+fn recording_failed(error: io::Error) -> ModelError {
     ModelError::local(format!("the recording cannot be written: {error}"))
 }
 
@@ -126,13 +126,13 @@ impl RecordingTape {
             let next = self.known.len();
             let number = *self.known.entry(text).or_insert(next);
             if number == next {
-                self.write(&Line::Part(part))?;
+                self.write(&RecordingLine::Part(part))?;
             }
             numbers.push(number);
         }
         let number = self.requests;
         self.requests += 1;
-        self.write(&Line::Request {
+        self.write(&RecordingLine::Request {
             request: number,
             parts: numbers,
         })?;
@@ -140,7 +140,7 @@ impl RecordingTape {
     }
 
     /// Writes one line with one call, so that a killed session leaves only complete lines.
-    fn write(&mut self, line: &Line) -> io::Result<()> {
+    fn write(&mut self, line: &RecordingLine) -> io::Result<()> {
         let mut json = serde_json::to_vec(line)?;
         json.push(b'\n');
         self.out.write_all(&json)

@@ -11,7 +11,7 @@ use std::{
 use haft_contract::CancellationToken;
 use serde_json::Value;
 
-use super::{Line, VERSION, parts};
+use super::{RecordingLine, VERSION, parts};
 use crate::{
     EventStream, Model, ModelError, ModelEvent, ModelRequest,
     stream_block::{StreamSender, generate},
@@ -32,7 +32,7 @@ pub struct Replay {
 struct ReplayTape {
     parts: Vec<Value>,
     requests: Vec<RecordedRequest>,
-    divergences: Vec<Divergence>,
+    divergences: Vec<ReplayDivergence>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ struct RecordedRequest {
 
 /// A request that differs from the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Divergence {
+pub struct ReplayDivergence {
     /// The number of the recorded request, from 1.
     pub request: usize,
     /// The first part that differs.
@@ -58,7 +58,7 @@ pub struct Divergence {
     pub now: String,
 }
 
-impl fmt::Display for Divergence {
+impl fmt::Display for ReplayDivergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             request,
@@ -94,7 +94,7 @@ impl Replay {
         for (index, line) in lines.lines().enumerate() {
             let bad = |why: String| ModelError::local(format!("line {}: {why}", index + 1));
             let line = line.map_err(|error| bad(error.to_string()))?;
-            let line: Line = serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
+            let line: RecordingLine = serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
             tape.take(line).map_err(bad)?;
         }
         Ok(Self {
@@ -111,7 +111,7 @@ impl Replay {
     }
 
     /// Returns the differences found so far.
-    pub fn divergences(&self) -> Vec<Divergence> {
+    pub fn divergences(&self) -> Vec<ReplayDivergence> {
         self.tape().divergences.clone()
     }
 
@@ -148,14 +148,14 @@ impl Replay {
 type ReplayedReply = (Vec<ModelEvent>, Result<(), ModelError>);
 
 impl ReplayTape {
-    fn take(&mut self, line: Line) -> Result<(), String> {
+    fn take(&mut self, line: RecordingLine) -> Result<(), String> {
         match line {
-            Line::Version(VERSION) => {}
-            Line::Version(other) => {
+            RecordingLine::Version(VERSION) => {}
+            RecordingLine::Version(other) => {
                 return Err(format!("version {other} is not known; this is {VERSION}"));
             }
-            Line::Part(part) => self.parts.push(part),
-            Line::Request { request, parts } => {
+            RecordingLine::Part(part) => self.parts.push(part),
+            RecordingLine::Request { request, parts } => {
                 if request != self.requests.len()
                     || parts.iter().any(|part| *part >= self.parts.len())
                 {
@@ -166,9 +166,9 @@ impl ReplayTape {
                     ..RecordedRequest::default()
                 });
             }
-            Line::Event { request, event } => self.request(request)?.events.push(event),
-            Line::Error { request, error } => self.request(request)?.error = Some(error),
-            Line::End { request } => self.request(request)?.is_whole = true,
+            RecordingLine::Event { request, event } => self.request(request)?.events.push(event),
+            RecordingLine::Error { request, error } => self.request(request)?.error = Some(error),
+            RecordingLine::End { request } => self.request(request)?.is_whole = true,
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl ReplayTape {
             return Err(ModelError::local(message));
         };
         if let Some((part, recorded, now)) = difference(&self.requests[number]) {
-            let divergence = Divergence {
+            let divergence = ReplayDivergence {
                 request: number + 1,
                 part,
                 recorded,
@@ -236,11 +236,11 @@ fn first_difference(
     let pairs = recorded.iter().zip(now);
     for (number, (name, now)) in pairs {
         if known[*number] != *now {
-            let (was, is) = around(&known[*number].to_string(), &now.to_string());
+            let (was, is) = excerpts_around_difference(&known[*number].to_string(), &now.to_string());
             return Some((name.clone(), was, is));
         }
     }
-    let shortened = |value: &Value| around(&value.to_string(), "").0;
+    let shortened = |value: &Value| excerpts_around_difference(&value.to_string(), "").0;
     let common = recorded.len().min(now.len());
     if let Some((name, part)) = now.get(common) {
         return Some((name.clone(), String::new(), shortened(part)));
@@ -251,7 +251,7 @@ fn first_difference(
 }
 
 /// Returns both texts from shortly before their first difference.
-fn around(a: &str, b: &str) -> (String, String) {
+fn excerpts_around_difference(a: &str, b: &str) -> (String, String) {
     let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let start = same.saturating_sub(SHOWN / 3);
     let shown = |text: &str| {

@@ -2,7 +2,7 @@ mod connections;
 
 use haft_contract::{CancellationToken, Content};
 use haft_models::{
-    Anthropic, Block, Conversation, ErrorKind, Message, Model, ModelEvent, ModelRequest, Prefix,
+    Anthropic, Block, Conversation, ErrorKind, Message, Model, ModelEvent, ModelRequest, RequestPrefix,
     StopReason, SystemBlock, ToolResult, Usage, anthropic::AnthropicOptions,
 };
 use haft_testkit::http::{HttpFake, HttpReply, header};
@@ -293,7 +293,7 @@ async fn after_ten_retries_the_error_is_handed_on() {
     let (model, clock) = retrying(anthropic(&server.url));
     let heard = ask(&model, request()).await;
     assert_eq!(heard.kind(), Some(ErrorKind::Overloaded));
-    assert_eq!(server.asked().len(), 11);
+    assert_eq!(server.requests().len(), 11);
     let seconds: Vec<f64> = clock
         .waits
         .lock()
@@ -319,9 +319,9 @@ async fn vector_8_a_history_without_a_result_is_repaired_before_it_is_sent() {
     let server = HttpFake::start([HttpReply::events(
         start() + &say(0, "ok") + &stop("end_turn"),
     )]);
-    let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
+    let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
     ask(&anthropic(&server.url), request).await;
-    let result = &server.asked()[0].body["messages"][2]["content"][0];
+    let result = &server.requests()[0].body["messages"][2]["content"][0];
     assert_eq!(
         (&result["type"], &result["tool_use_id"], &result["is_error"]),
         (&json!("tool_result"), &json!("a"), &json!(true))
@@ -374,7 +374,7 @@ async fn addresses_and_headers() {
     options.betas = vec!["one".to_owned(), "two".to_owned()];
     options.custom_headers = "X-Mine: yes".to_owned();
     ask(&Anthropic::new(http(), options), request()).await;
-    let seen = server.asked();
+    let seen = server.requests();
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|seen| seen.head.lines().next())
@@ -427,7 +427,7 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
     let first = start() + &say(0, "so") + &call(1, "a", r#"{"x":1}"#) + &stop("tool_use");
     let server = HttpFake::start([HttpReply::events(first)]);
     let model = anthropic(&server.url);
-    let prefix = Arc::new(Prefix::new(vec![SystemBlock::stable("s")], vec![]));
+    let prefix = Arc::new(RequestPrefix::new(vec![SystemBlock::stable("s")], vec![]));
     let mut conversation = Conversation::new();
     conversation.user([Content::text("hello")]);
     let heard = ask(
@@ -449,7 +449,7 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
         ModelRequest::new("m", prefix, conversation.history()),
     )
     .await;
-    let bodies: Vec<Value> = server.asked().into_iter().map(|seen| seen.body).collect();
+    let bodies: Vec<Value> = server.requests().into_iter().map(|seen| seen.body).collect();
     assert_eq!(bodies[0]["system"], bodies[1]["system"]);
     assert_eq!(
         bodies[0]["messages"][0], bodies[1]["messages"][0],
@@ -490,7 +490,7 @@ async fn how_long_a_request_is_and_which_models_there_are() {
         model.models(&cancel).await.map_err(kind),
         Err(ErrorKind::Auth)
     );
-    let seen = server.asked();
+    let seen = server.requests();
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|seen| seen.head.lines().next())

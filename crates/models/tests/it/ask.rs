@@ -8,8 +8,8 @@ use std::{
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Anthropic, Assembler, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
-    ModelRequest, OpenAi, Prefix, Reply, Retry, RetryClock, RetryPolicy, ToolCall,
+    Anthropic, ReplyAssembler, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
+    ModelRequest, OpenAi, RequestPrefix, Reply, Retry, RetryClock, RetryPolicy, ToolCall,
     anthropic::AnthropicOptions,
     openai::{OpenAiOptions, Quirks},
 };
@@ -74,11 +74,11 @@ impl Heard {
 pub(crate) fn request() -> ModelRequest {
     let mut conversation = Conversation::new();
     conversation.user([Content::text("hello")]);
-    ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history())
+    ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history())
 }
 
 pub(crate) async fn ask(model: &dyn Model, request: ModelRequest) -> Heard {
-    let mut assembler = Assembler::new(request.model.clone());
+    let mut assembler = ReplyAssembler::new(request.model.clone());
     let mut stream = model.stream(request, CancellationToken::new());
     let (mut events, mut handed_out, mut error) = (Vec::new(), Vec::new(), None);
     while let Some(item) = stream.next().await {

@@ -1,4 +1,4 @@
-use haft_models::{Assembler, Block, BlockStart, ModelEvent, StopReason};
+use haft_models::{ReplyAssembler, Block, BlockStart, ModelEvent, StopReason};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -71,7 +71,7 @@ proptest! {
     ) {
         let mut queues: Vec<Vec<ModelEvent>> = plans.iter().enumerate()
             .map(|(index, plan)| events(index, plan).into_iter().rev().collect()).collect();
-        let mut assembler = Assembler::new("m");
+        let mut assembler = ReplyAssembler::new("m");
         // Blocks begin in order, as every provider promises; the rest comes anyhow.
         let mut begun = Vec::new();
         for queue in &mut queues {
@@ -111,7 +111,7 @@ proptest! {
     fn nothing_that_a_stream_says_makes_it_panic(
         order in prop::collection::vec((0..6usize, 0..3usize, "[{}\"a:1,]{0,4}"), 0..30),
     ) {
-        let mut assembler = Assembler::new("m");
+        let mut assembler = ReplyAssembler::new("m");
         let mut calls = 0;
         for (kind, index, text) in order {
             let block = match text.len() % 3 {
@@ -156,7 +156,7 @@ fn inputs_that_cannot_be_used() {
     ];
     let mut lines = Vec::new();
     for json in cases {
-        let mut assembler = Assembler::new("m");
+        let mut assembler = ReplyAssembler::new("m");
         let plan = Plan {
             is_call: true,
             pieces: vec![json.to_owned()],

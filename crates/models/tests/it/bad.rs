@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use haft_contract::{Content, output::MediaSource};
 use haft_models::{
-    Anthropic, Conversation, ErrorKind, Http, HttpOptions, Model, ModelError, ModelRequest, Prefix,
+    Anthropic, Conversation, ErrorKind, Http, HttpOptions, Model, ModelError, ModelRequest, RequestPrefix,
     ToolResult, anthropic::AnthropicOptions,
 };
 use haft_testkit::http::{HttpFake, HttpReply};
@@ -23,7 +23,7 @@ async fn said(answer: HttpReply) -> String {
         let error = ask(model, request()).await.error.unwrap();
         lines.push(format!("{:?}: {error}", error.kind).replace(&host, "HOST"));
     }
-    let tries = server.asked().len();
+    let tries = server.requests().len();
     if lines[0] == lines[1] {
         lines.pop();
     }
@@ -182,7 +182,7 @@ async fn the_proxies_of_the_environment_are_used() {
         "{}",
         String::from_utf8_lossy(&child.stdout)
     );
-    let line = server.asked()[0].head.lines().next().unwrap().to_owned();
+    let line = server.requests()[0].head.lines().next().unwrap().to_owned();
     assert_eq!(line, "POST http://model.invalid/v1/messages HTTP/1.1");
 }
 
@@ -200,7 +200,7 @@ fn impatient(url: &str, change: impl FnOnce(&mut HttpOptions)) -> Anthropic {
 #[tokio::test]
 async fn silence_does_not_hang() {
     let server = HttpFake::start([HttpReply::events(": hello\n\n").then_silence()]);
-    let model = impatient(&server.url, |http| http.silence = Duration::from_millis(50));
+    let model = impatient(&server.url, |http| http.idle_timeout = Duration::from_millis(50));
     let error = ask(&model, request()).await.error.unwrap();
     assert_eq!(
         error.to_string(),
@@ -213,7 +213,7 @@ async fn a_server_that_never_begins_to_answer_does_not_hang() {
     haft_testkit::bound_this_process();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let model = impatient(&url, |http| http.patience = Duration::from_millis(50));
+    let model = impatient(&url, |http| http.content_timeout = Duration::from_millis(50));
     let error = ask(&model, request()).await.error.unwrap();
     assert_eq!(error.kind, ErrorKind::Connection);
     assert!(
@@ -239,7 +239,7 @@ async fn an_endless_stream_ends() {
     for (what, chunk) in endless {
         let server = HttpFake::start([HttpReply::events(chunk).endless()]);
         let model = impatient(&server.url, |http| {
-            (http.longest_answer, http.longest_event) = (4 << 20, 1 << 20);
+            (http.max_response_bytes, http.max_event_bytes) = (4 << 20, 1 << 20);
         });
         let error = ask(&model, request()).await.error.unwrap();
         assert_eq!(error.kind, ErrorKind::Protocol, "{what}");
@@ -351,7 +351,7 @@ async fn an_image_that_is_refused_is_left_out() {
             HttpReply::events(good),
         ]);
         let (model, clock) = retrying(anthropic(&server.url));
-        let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
+        let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
         let heard = ask(&model, request).await;
         assert_eq!(heard.error, None, "{what}");
         assert_eq!(
@@ -366,7 +366,7 @@ async fn an_image_that_is_refused_is_left_out() {
                 messages.filter(|(_, message)| message.to_string().contains(r#""type":"image""#));
             found.map(|(index, _)| index).collect()
         };
-        let second = &server.asked()[1].body;
+        let second = &server.requests()[1].body;
         let left: Vec<usize> = [0, 2, 4]
             .into_iter()
             .filter(|index| !expected.contains(index))
@@ -375,9 +375,9 @@ async fn an_image_that_is_refused_is_left_out() {
         assert!(second.to_string().contains("[image left out: "), "{what}");
         // And for good.
         conversation.drop_images(&expected, "[image left out]");
-        let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
+        let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
         ask(&model, request).await;
-        assert_eq!(with_images(&server.asked()[2].body), left, "{what}");
+        assert_eq!(with_images(&server.requests()[2].body), left, "{what}");
     }
 }
 
@@ -389,10 +389,10 @@ async fn images_are_left_out_once_and_then_the_error_is_told() {
         "image exceeds 5 MB maximum",
     )]);
     let (model, _) = retrying(anthropic(&server.url));
-    let request = ModelRequest::new("m", Arc::new(Prefix::default()), pictures(8).history());
+    let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), pictures(8).history());
     let heard = ask(&model, request).await;
     assert_eq!(
-        (heard.kind(), server.asked().len()),
+        (heard.kind(), server.requests().len()),
         (Some(ErrorKind::BadRequest), 2)
     );
 }

@@ -237,7 +237,7 @@ async fn fields_that_a_server_refuses_are_left_out_from_then_on() {
     let last = ask(&model, request()).await;
     assert_eq!(last.kind(), Some(ErrorKind::BadRequest), "no third way");
     let keys: Vec<String> = server
-        .asked()
+        .requests()
         .iter()
         .map(|seen| {
             let keys = seen.body.as_object().unwrap().keys();
@@ -268,7 +268,7 @@ async fn a_call_without_a_name_is_asked_for_again_once() {
     let server = HttpFake::start([bad()]);
     let heard = ask(&openai(&server.url), request()).await;
     assert_eq!(
-        (heard.kind(), server.asked().len()),
+        (heard.kind(), server.requests().len()),
         (Some(ErrorKind::Protocol), 2)
     );
 }
@@ -352,7 +352,7 @@ async fn addresses_and_keys() {
     for model in &models {
         assert_eq!(ask(model, request()).await.text(), "ok");
     }
-    let seen = server.asked();
+    let seen = server.requests();
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|seen| seen.head.lines().next())
@@ -411,7 +411,7 @@ async fn a_call_is_handed_out_while_the_next_one_is_still_written() {
     let lost = ask(&model, request()).await;
     assert_eq!(lost.calls(), [r#"a R {"x":1}"#]);
     assert_eq!(
-        (lost.reply.stop, server.asked().len()),
+        (lost.reply.stop, server.requests().len()),
         (Some(StopReason::CutOff), 1)
     );
 }

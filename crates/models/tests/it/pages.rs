@@ -128,7 +128,7 @@ async fn a_request_goes_to_its_addresses_and_to_no_others() {
         );
         assert_eq!(answer.body.bytes(10).await.unwrap(), b"x");
     }
-    let asked = server.asked();
+    let asked = server.requests();
     // Neither a redirect was followed nor a cookie kept.
     assert_eq!(asked.len(), 2);
     assert_eq!(header(&asked[1].head, "cookie"), None);

@@ -41,7 +41,7 @@ async fn json_goes_out_and_whatever_comes_back_is_given() {
     let answer = client.post(to(&server.url, &[])).await.unwrap();
     assert_eq!(answer.status, 302);
     assert_eq!(answer.location.as_deref(), Some("http://127.0.0.1:1/"));
-    let seen = server.asked();
+    let seen = server.requests();
     assert_eq!(seen.len(), 3, "a redirect is not followed");
     assert_eq!(seen[0].body["a"], 1);
     let head = seen[0].head.to_lowercase();

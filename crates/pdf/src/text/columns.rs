@@ -4,7 +4,7 @@
 //! (a title, a wide figure) are read before or after the columns. The remaining lines are read from
 //! top to bottom and each row from left to right, so that the cells of a table stay together.
 
-use super::lines::TextLine;
+use super::lines::PdfTextLine;
 
 /// The minimum width of the gap between columns, in font sizes.
 const GUTTER: f32 = 0.8;
@@ -20,7 +20,7 @@ const DEPTH: usize = 6;
 const BETWEEN_CELLS: &str = "  ";
 
 /// Returns the text of all lines.
-pub(super) fn ordered(lines: Vec<TextLine>) -> String {
+pub(super) fn text_in_order(lines: Vec<PdfTextLine>) -> String {
     let mut text = String::new();
     for block in blocks(lines, DEPTH) {
         let block = rows(block);
@@ -33,7 +33,7 @@ pub(super) fn ordered(lines: Vec<TextLine>) -> String {
 }
 
 /// Splits the page into blocks in reading order that contain no columns.
-fn blocks(lines: Vec<TextLine>, depth: usize) -> Vec<Vec<TextLine>> {
+fn blocks(lines: Vec<PdfTextLine>, depth: usize) -> Vec<Vec<PdfTextLine>> {
     let gutter = match depth {
         0 => None,
         _ => gutter(&lines),
@@ -51,7 +51,7 @@ fn blocks(lines: Vec<TextLine>, depth: usize) -> Vec<Vec<TextLine>> {
                 let (left, right) = zone
                     .lines
                     .into_iter()
-                    .partition(|line: &TextLine| line.right <= gutter);
+                    .partition(|line: &PdfTextLine| line.right <= gutter);
                 blocks_of_all.extend(blocks(left, depth - 1));
                 blocks_of_all.extend(blocks(right, depth - 1));
             }
@@ -62,7 +62,7 @@ fn blocks(lines: Vec<TextLine>, depth: usize) -> Vec<Vec<TextLine>> {
 }
 
 /// Returns the horizontal position of the gap between two columns, if any.
-fn gutter(lines: &[TextLine]) -> Option<f32> {
+fn gutter(lines: &[PdfTextLine]) -> Option<f32> {
     if !(2 * COLUMN_LINES..MOST_LINES).contains(&lines.len()) {
         return None;
     }
@@ -100,13 +100,13 @@ fn gutter(lines: &[TextLine]) -> Option<f32> {
     best.map(|(_, _, at)| at)
 }
 
-fn usual_size(lines: &[TextLine]) -> f32 {
+fn usual_size(lines: &[PdfTextLine]) -> f32 {
     let mut sizes: Vec<f32> = lines.iter().map(|line| line.size).collect();
     sizes.sort_unstable_by(f32::total_cmp);
     sizes.get(sizes.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn is_column(lines: &[&TextLine]) -> bool {
+fn is_column(lines: &[&PdfTextLine]) -> bool {
     let chars: usize = lines.iter().map(|line| weight(&line.text)).sum();
     lines.len() >= COLUMN_LINES && chars >= lines.len() * COLUMN_CHARS
 }
@@ -120,8 +120,8 @@ fn weight(text: &str) -> usize {
 }
 
 /// Returns whether the columns overlap vertically by at least 40 % of the shorter one.
-fn are_side_by_side(left: &[&TextLine], right: &[&TextLine]) -> bool {
-    let extent = |lines: &[&TextLine]| {
+fn are_side_by_side(left: &[&PdfTextLine], right: &[&PdfTextLine]) -> bool {
+    let extent = |lines: &[&PdfTextLine]| {
         let tops = lines.iter().map(|line| line.top());
         let bottoms = lines.iter().map(|line| line.bottom());
         (
@@ -136,11 +136,11 @@ fn are_side_by_side(left: &[&TextLine], right: &[&TextLine]) -> bool {
 
 struct PageZone {
     is_across: bool,
-    lines: Vec<TextLine>,
+    lines: Vec<PdfTextLine>,
 }
 
 /// Splits the lines from top to bottom into zones that cross the gap and zones with columns.
-fn zones(mut lines: Vec<TextLine>, gutter: f32) -> Vec<PageZone> {
+fn zones(mut lines: Vec<PdfTextLine>, gutter: f32) -> Vec<PageZone> {
     lines.sort_by(|one, two| two.baseline.total_cmp(&one.baseline));
     let mut zones: Vec<PageZone> = Vec::new();
     for line in lines {
@@ -158,9 +158,9 @@ fn zones(mut lines: Vec<TextLine>, gutter: f32) -> Vec<PageZone> {
 
 /// Joins the lines from top to bottom, with the cells of a row in one line. Inserts an empty line
 /// where the distance is larger than usual.
-fn rows(mut lines: Vec<TextLine>) -> String {
+fn rows(mut lines: Vec<PdfTextLine>) -> String {
     lines.sort_by(|one, two| two.baseline.total_cmp(&one.baseline));
-    let mut rows: Vec<Vec<TextLine>> = Vec::new();
+    let mut rows: Vec<Vec<PdfTextLine>> = Vec::new();
     for line in lines {
         let belongs = rows
             .last()
@@ -219,8 +219,8 @@ fn join_divided_words(lines: &mut [String]) {
 mod tests {
     use super::*;
 
-    fn line(text: &str, left: f32, right: f32, baseline: f32) -> TextLine {
-        TextLine {
+    fn line(text: &str, left: f32, right: f32, baseline: f32) -> PdfTextLine {
+        PdfTextLine {
             text: text.to_owned(),
             left,
             right,
@@ -241,7 +241,7 @@ mod tests {
             lines.push(line(&right, 310.0, 540.0, baseline - 3.0));
             lines.push(line(&left, 50.0, 290.0, baseline));
         }
-        insta::assert_snapshot!(ordered(lines), @r"
+        insta::assert_snapshot!(text_in_order(lines), @r"
         A title across the whole page
 
         left line number 0 of it
@@ -274,7 +274,7 @@ mod tests {
             lines.push(line(&format!("item number {row}"), 50.0, 150.0, baseline));
         }
         lines.push(line("after it", 50.0, 150.0, 600.0));
-        insta::assert_snapshot!(ordered(lines), @r"
+        insta::assert_snapshot!(text_in_order(lines), @r"
         item number 0  0.50
         item number 1  1.50
         item number 2  2.50

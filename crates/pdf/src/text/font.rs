@@ -92,7 +92,7 @@ impl TextFont {
                     let text = self.by_table(code);
                     let text = text.or_else(|| {
                         let found = collection.as_ref()?.lookup_bf_string(character)?;
-                        Some(written(found))
+                        Some(bf_string_text(found))
                     });
                     ShownCode {
                         text: text.unwrap_or_default(),
@@ -106,13 +106,13 @@ impl TextFont {
 
     /// Returns the text from the font's own `ToUnicode` table, unless it maps the code to nothing.
     fn by_table(&self, code: u32) -> Option<String> {
-        let text = written(self.to_unicode.as_ref()?.lookup_bf_string(code)?);
+        let text = bf_string_text(self.to_unicode.as_ref()?.lookup_bf_string(code)?);
         let is_nothing = |character: char| matches!(character, '\0' | '\u{fffd}' | '\u{ffff}');
         (!text.is_empty() && !text.chars().all(is_nothing)).then_some(text)
     }
 }
 
-fn written(found: BfString) -> String {
+fn bf_string_text(found: BfString) -> String {
     match found {
         BfString::Char(character) => expanded(character),
         BfString::String(text) => text.chars().map(expanded).collect(),
@@ -282,7 +282,7 @@ fn simple_meanings(font: &Dict<'_>, descriptor: &Dict<'_>, name: &str) -> CodeMa
             Object::Number(number) => code = usize::try_from(number.as_i64()).unwrap_or(256),
             Object::Name(name) => {
                 if let Some(meaning) = meanings.get_mut(code) {
-                    let found = glyph_names::meaning(name.as_str());
+                    let found = glyph_names::glyph_text(name.as_str());
                     // An unknown name does not change the default meaning of a printable code.
                     *meaning = found.or_else(|| printable(code));
                 }
@@ -314,10 +314,10 @@ fn expanded(character: char) -> String {
 
 fn program_meanings(descriptor: &Dict<'_>) -> Option<CodeMap> {
     if let Some(program) = descriptor.get::<Stream<'_>>("FontFile") {
-        return font_program::of_type1(&program.decoded_data().ok()?);
+        return font_program::parse_type1_encoding(&program.decoded_data().ok()?);
     }
     let program = descriptor.get::<Stream<'_>>("FontFile3")?;
-    font_program::of_cff(&program.decoded_data().ok()?)
+    font_program::parse_cff_encoding(&program.decoded_data().ok()?)
 }
 
 fn simple_advances(

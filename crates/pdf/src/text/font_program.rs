@@ -14,7 +14,7 @@ pub(super) const NO_MEANINGS: CodeMap = [const { None }; 256];
 
 /// Reads the encoding of a Type 1 program. It is PostScript, whose clear-text part contains lines
 /// like `dup 65 /A put`.
-pub(super) fn of_type1(program: &[u8]) -> Option<CodeMap> {
+pub(super) fn parse_type1_encoding(program: &[u8]) -> Option<CodeMap> {
     let start = memmem::find(program, b"/Encoding")?;
     let text = &program[start + b"/Encoding".len()..];
     let words = text.split(|byte| byte.is_ascii_whitespace());
@@ -31,7 +31,7 @@ pub(super) fn of_type1(program: &[u8]) -> Option<CodeMap> {
                 let name = words.next().and_then(|word| word.strip_prefix(b"/"));
                 let name = name.and_then(|name| str::from_utf8(name).ok());
                 if let (Some(code), Some(name)) = (code, name) {
-                    meanings[usize::from(code)] = glyph_names::meaning(name);
+                    meanings[usize::from(code)] = glyph_names::glyph_text(name);
                 }
             }
             b"readonly" | b"def" => break,
@@ -50,7 +50,7 @@ fn standard() -> CodeMap {
 }
 
 /// Reads the encoding of a compact font program (CFF) from its tables of glyphs, names and codes.
-pub(super) fn of_cff(program: &[u8]) -> Option<CodeMap> {
+pub(super) fn parse_cff_encoding(program: &[u8]) -> Option<CodeMap> {
     let header = usize::from(*program.get(2)?);
     let (_, names_end) = index(program, header)?;
     let (tops, tops_end) = index(program, names_end)?;
@@ -61,7 +61,7 @@ pub(super) fn of_cff(program: &[u8]) -> Option<CodeMap> {
     let meaning = |glyph: usize| {
         let string = *charset.get(glyph)?;
         match string.checked_sub(STANDARD_STRINGS) {
-            Some(own) => glyph_names::meaning(str::from_utf8(strings.get(own)?).ok()?),
+            Some(own) => glyph_names::glyph_text(str::from_utf8(strings.get(own)?).ok()?),
             None => standard_string(string),
         }
     };
@@ -219,13 +219,13 @@ mod tests {
     fn a_type1_program_lists_its_codes() {
         let program = b"%!PS\n/Encoding 256 array\n0 1 255 {1 index exch /.notdef put} for\n\
             dup 1 /fi put\ndup 65 /Aacute put\nreadonly def\ndup 66 /B put";
-        let meanings = of_type1(program).unwrap();
+        let meanings = parse_type1_encoding(program).unwrap();
         assert_eq!(meanings[1].as_deref(), Some("fi"));
         assert_eq!(meanings[65].as_deref(), Some("Á"));
         assert_eq!(meanings[66], None);
-        let standard = of_type1(b"/Encoding StandardEncoding def").unwrap();
+        let standard = parse_type1_encoding(b"/Encoding StandardEncoding def").unwrap();
         assert_eq!(standard[65].as_deref(), Some("A"));
-        assert!(of_type1(b"nothing").is_none());
+        assert!(parse_type1_encoding(b"nothing").is_none());
     }
 
     #[test]
@@ -246,11 +246,11 @@ mod tests {
         program.extend([0, 2, 7, 8]);
         program.resize(120, 0);
         program.extend([0, 3]);
-        let meanings = of_cff(&program).unwrap();
+        let meanings = parse_cff_encoding(&program).unwrap();
         assert_eq!(meanings[7].as_deref(), Some("€"));
         assert_eq!(meanings[8].as_deref(), Some("A"));
         for length in 0..program.len() {
-            let _ = of_cff(&program[..length]);
+            let _ = parse_cff_encoding(&program[..length]);
         }
     }
 

@@ -74,7 +74,7 @@ const ACCENTS: [(&str, char); 16] = [
 ];
 
 /// Returns the text of a glyph with this name, which may be several characters.
-pub(super) fn meaning(name: &str) -> Option<String> {
+pub(super) fn glyph_text(name: &str) -> Option<String> {
     // The text after the first dot names a variant of the same character.
     let name = match name.split_once('.') {
         Some(("", _)) => return None,
@@ -179,7 +179,7 @@ mod tests {
             ("uniZZZZ", None),
         ];
         for (name, expected) in cases {
-            assert_eq!(meaning(name).as_deref(), expected, "{name}");
+            assert_eq!(glyph_text(name).as_deref(), expected, "{name}");
         }
     }
 }

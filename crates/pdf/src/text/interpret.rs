@@ -63,12 +63,12 @@ struct GraphicsState {
 pub(super) struct PageWalk<'c> {
     fonts: &'c mut FontCache,
     state: GraphicsState,
-    kept: Vec<GraphicsState>,
+    saved_states: Vec<GraphicsState>,
     text: Matrix,
     line: Matrix,
     /// The replacement texts (`ActualText`) of the open marked content. Each is recorded once,
     /// instead of the characters that are drawn.
-    meant: Vec<Option<ActualText>>,
+    actual_texts: Vec<Option<ActualText>>,
     forms: Vec<ObjectIdentifier>,
     pub(super) glyphs: Vec<ShownGlyph>,
 }
@@ -93,33 +93,33 @@ impl<'c> PageWalk<'c> {
                 leading: 0.0,
                 rise: 0.0,
             },
-            kept: Vec::new(),
+            saved_states: Vec::new(),
             text: Matrix::IDENTITY,
             line: Matrix::IDENTITY,
-            meant: Vec::new(),
+            actual_texts: Vec::new(),
             forms: Vec::new(),
             glyphs: Vec::new(),
         }
     }
 
     /// Executes a content stream.
-    pub(super) fn follow(&mut self, content: &[u8], resources: &Resources<'_>) {
-        let (states, marks) = (self.kept.len(), self.meant.len());
+    pub(super) fn execute(&mut self, content: &[u8], resources: &Resources<'_>) {
+        let (states, marks) = (self.saved_states.len(), self.actual_texts.len());
         let mut instructions = UntypedIter::new(content);
         while let Some(instruction) = instructions.next() {
             if self.glyphs.len() >= GLYPHS {
                 break;
             }
             let operands: Vec<&Object<'_>> = instruction.operands().collect();
-            self.perform(instruction.operator.as_ref(), &operands, resources, states);
+            self.execute_instruction(instruction.operator.as_ref(), &operands, resources, states);
         }
-        self.meant.truncate(marks);
-        if let Some(state) = self.kept.drain(states..).next() {
+        self.actual_texts.truncate(marks);
+        if let Some(state) = self.saved_states.drain(states..).next() {
             self.state = state;
         }
     }
 
-    fn perform(
+    fn execute_instruction(
         &mut self,
         operator: &[u8],
         operands: &[&Object<'_>],
@@ -131,14 +131,14 @@ impl<'c> PageWalk<'c> {
             _ => 0.0,
         };
         match operator {
-            b"q" if self.kept.len() < STATES => self.kept.push(self.state.clone()),
-            b"Q" if self.kept.len() > floor => {
-                if let Some(state) = self.kept.pop() {
+            b"q" if self.saved_states.len() < STATES => self.saved_states.push(self.state.clone()),
+            b"Q" if self.saved_states.len() > floor => {
+                if let Some(state) = self.saved_states.pop() {
                     self.state = state;
                 }
             }
             b"cm" => {
-                let matrix = Matrix::of(std::array::from_fn(number));
+                let matrix = Matrix::from_numbers(std::array::from_fn(number));
                 self.state.matrix = matrix.then(self.state.matrix);
             }
             b"BT" => (self.text, self.line) = (Matrix::IDENTITY, Matrix::IDENTITY),
@@ -159,7 +159,7 @@ impl<'c> PageWalk<'c> {
                 self.move_line(number(0), number(1));
             }
             b"Tm" => {
-                self.line = Matrix::of(std::array::from_fn(number));
+                self.line = Matrix::from_numbers(std::array::from_fn(number));
                 self.text = self.line;
             }
             b"T*" => self.move_line(0.0, -self.state.leading),
@@ -197,15 +197,15 @@ impl<'c> PageWalk<'c> {
                     }
                 }
             }
-            b"BMC" => self.meant.push(None),
+            b"BMC" => self.actual_texts.push(None),
             b"BDC" => self.mark(operands.get(1), resources),
-            b"EMC" => _ = self.meant.pop(),
+            b"EMC" => _ = self.actual_texts.pop(),
             _ => {}
         }
     }
 
     fn move_line(&mut self, x: f32, y: f32) {
-        self.line = Matrix::of([1.0, 0.0, 0.0, 1.0, x, y]).then(self.line);
+        self.line = Matrix::from_numbers([1.0, 0.0, 0.0, 1.0, x, y]).then(self.line);
         self.text = self.line;
     }
 
@@ -216,8 +216,8 @@ impl<'c> PageWalk<'c> {
             _ => None,
         };
         let meant = properties.and_then(|dict| dict.get::<PdfString<'_>>("ActualText"));
-        if self.meant.len() < STATES {
-            self.meant.push(meant.map(|meant| ActualText {
+        if self.actual_texts.len() < STATES {
+            self.actual_texts.push(meant.map(|meant| ActualText {
                 text: super::string_text(meant.as_bytes()),
                 is_shown: false,
             }));
@@ -253,7 +253,7 @@ impl<'c> PageWalk<'c> {
             true => (0.0, -length),
             false => (length * self.state.stretch, 0.0),
         };
-        self.text = Matrix::of([1.0, 0.0, 0.0, 1.0, x, y]).then(self.text);
+        self.text = Matrix::from_numbers([1.0, 0.0, 0.0, 1.0, x, y]).then(self.text);
     }
 
     fn show(&mut self, bytes: &[u8]) {
@@ -275,7 +275,7 @@ impl<'c> PageWalk<'c> {
             if length != 0.0 {
                 self.advance(length);
             }
-            let text = match self.meant.iter_mut().rev().find_map(Option::as_mut) {
+            let text = match self.actual_texts.iter_mut().rev().find_map(Option::as_mut) {
                 None => code.text,
                 Some(meant) if meant.is_shown => String::new(),
                 Some(meant) => {
@@ -301,7 +301,7 @@ impl<'c> PageWalk<'c> {
     /// Executes a form that the content refers to. Often a form contains the whole page.
     fn form(&mut self, name: &Name<'_>, resources: &Resources<'_>) {
         if let Some(form) = resources.get_x_object(name).filter(is_form) {
-            self.follow_form(&form, resources);
+            self.execute_form(&form, resources);
         }
     }
 
@@ -344,12 +344,12 @@ impl<'c> PageWalk<'c> {
             rectangle.y0 as f32 - bottom * y,
         );
         let before = self.state.clone();
-        self.state.matrix = Matrix::of([x, 0.0, 0.0, y, right, up]).then(self.state.matrix);
-        self.follow_form(&form, resources);
+        self.state.matrix = Matrix::from_numbers([x, 0.0, 0.0, y, right, up]).then(self.state.matrix);
+        self.execute_form(&form, resources);
         self.state = before;
     }
 
-    fn follow_form(&mut self, form: &Stream<'_>, resources: &Resources<'_>) {
+    fn execute_form(&mut self, form: &Stream<'_>, resources: &Resources<'_>) {
         let id = form.obj_id();
         if self.forms.contains(&id) || self.forms.len() >= FORMS_DEEP {
             return;
@@ -366,8 +366,8 @@ impl<'c> PageWalk<'c> {
         }
         self.forms.push(id);
         match dict.get::<Dict<'_>>("Resources") {
-            Some(own) => self.follow(&content, &Resources::new(own)),
-            None => self.follow(&content, resources),
+            Some(own) => self.execute(&content, &Resources::new(own)),
+            None => self.execute(&content, resources),
         }
         self.forms.pop();
         self.state = before;
@@ -379,7 +379,7 @@ fn form_matrix(form: &Dict<'_>) -> Option<Matrix> {
     let matrix = form.get::<Array<'_>>("Matrix")?;
     let mut numbers = matrix.iter::<f32>();
     let numbers = std::array::from_fn(|_| numbers.next().unwrap_or(0.0));
-    Some(Matrix::of(numbers))
+    Some(Matrix::from_numbers(numbers))
 }
 
 /// Returns the normal appearance of an annotation: a single one, or that of its current state.

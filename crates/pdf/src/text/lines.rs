@@ -15,7 +15,7 @@ const SAME_LINE: f32 = 0.25;
 
 /// A line, or a cell of a table, without gaps.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct TextLine {
+pub(super) struct PdfTextLine {
     pub(super) text: String,
     pub(super) left: f32,
     pub(super) right: f32,
@@ -24,7 +24,7 @@ pub(super) struct TextLine {
     pub(super) size: f32,
 }
 
-impl TextLine {
+impl PdfTextLine {
     pub(super) fn top(&self) -> f32 {
         self.baseline + self.size * 0.8
     }
@@ -52,12 +52,12 @@ struct PlacedText {
 }
 
 /// Joins the characters to lines, in no particular order.
-pub(super) fn of(glyphs: &[ShownGlyph]) -> Vec<TextLine> {
+pub(super) fn build_lines(glyphs: &[ShownGlyph]) -> Vec<PdfTextLine> {
     let (vertical, horizontal): (Vec<_>, Vec<_>) =
         glyphs.iter().partition(|glyph| glyph.is_vertical);
-    let mut lines: Vec<TextLine> = joined(pieces(&horizontal))
+    let mut lines: Vec<PdfTextLine> = join_pieces(pieces(&horizontal))
         .into_iter()
-        .filter_map(written)
+        .filter_map(line_text)
         .collect();
     lines.extend(vertical_lines(&vertical));
     lines
@@ -119,7 +119,7 @@ fn pieces(glyphs: &[&ShownGlyph]) -> Vec<LinePiece> {
 }
 
 /// Joins pieces that are close to one another on the same line, regardless of their drawing order.
-fn joined(mut pieces: Vec<LinePiece>) -> Vec<LinePiece> {
+fn join_pieces(mut pieces: Vec<LinePiece>) -> Vec<LinePiece> {
     pieces.retain(|piece| {
         let has_ink = |glyph: &PlacedText| !glyph.text.trim().is_empty();
         piece.glyphs.iter().any(has_ink)
@@ -167,12 +167,12 @@ fn are_near(one: &LinePiece, two: &LinePiece) -> bool {
         return false;
     }
     // Text printed over other text does not belong to it, but a superscript above a subscript does.
-    gap >= 0.0 || small.size <= large.size * 0.85 || shared_ink(one, two) < 0.5
+    gap >= 0.0 || small.size <= large.size * 0.85 || overlap_fraction(one, two) < 0.5
 }
 
 /// Returns the fraction of the shorter piece that overlaps characters of the other one, from 0 to
 /// 1.
-fn shared_ink(one: &LinePiece, two: &LinePiece) -> f32 {
+fn overlap_fraction(one: &LinePiece, two: &LinePiece) -> f32 {
     let (long, short) = match one.glyphs.len() >= two.glyphs.len() {
         true => (one, two),
         false => (two, one),
@@ -187,7 +187,7 @@ fn shared_ink(one: &LinePiece, two: &LinePiece) -> f32 {
 }
 
 /// Converts a line to text, with spaces for gaps.
-fn written(mut line: LinePiece) -> Option<TextLine> {
+fn line_text(mut line: LinePiece) -> Option<PdfTextLine> {
     line.glyphs
         .sort_by(|one, two| one.left.total_cmp(&two.left));
     let (left, right) = (line.left, line.right);
@@ -207,7 +207,7 @@ fn written(mut line: LinePiece) -> Option<TextLine> {
     }
     let text = direction::in_reading_order(parts);
     let text = tidy(&text);
-    (!text.is_empty()).then_some(TextLine {
+    (!text.is_empty()).then_some(PdfTextLine {
         text,
         left,
         right,
@@ -252,7 +252,7 @@ fn blank_width(line: &LinePiece) -> f32 {
 }
 
 /// Joins vertical text, whose columns run from right to left: each column becomes a line.
-fn vertical_lines(glyphs: &[&ShownGlyph]) -> Vec<TextLine> {
+fn vertical_lines(glyphs: &[&ShownGlyph]) -> Vec<PdfTextLine> {
     let mut columns: Vec<(f32, f32, Vec<&ShownGlyph>)> = Vec::new();
     for glyph in glyphs {
         let (x, _) = glyph.origin;
@@ -281,7 +281,7 @@ fn vertical_lines(glyphs: &[&ShownGlyph]) -> Vec<TextLine> {
         if text.is_empty() {
             continue;
         }
-        lines.push(TextLine {
+        lines.push(PdfTextLine {
             text,
             left: x - size / 2.0,
             right: x + size / 2.0,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     fn texts(glyphs: &[ShownGlyph]) -> Vec<String> {
-        let mut lines = of(glyphs);
+        let mut lines = build_lines(glyphs);
         lines.sort_by(|one, two| two.baseline.total_cmp(&one.baseline));
         lines.into_iter().map(|line| line.text).collect()
     }

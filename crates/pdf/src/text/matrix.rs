@@ -7,7 +7,7 @@ pub(super) struct Matrix([f32; 6]);
 impl Matrix {
     pub(super) const IDENTITY: Self = Self([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
 
-    pub(super) fn of(numbers: [f32; 6]) -> Self {
+    pub(super) fn from_numbers(numbers: [f32; 6]) -> Self {
         Self(numbers)
     }
 
@@ -35,7 +35,7 @@ impl Matrix {
     }
 
     /// Returns a rotation by this number of clockwise quarter turns.
-    pub(super) fn turned(quarters: i32) -> Self {
+    pub(super) fn rotation(quarters: i32) -> Self {
         match quarters.rem_euclid(4) {
             1 => Self([0.0, -1.0, 1.0, 0.0, 0.0, 0.0]),
             2 => Self([-1.0, 0.0, 0.0, -1.0, 0.0, 0.0]),
@@ -51,13 +51,13 @@ mod tests {
 
     #[test]
     fn matrices_follow_one_another() {
-        let shift = Matrix::of([1.0, 0.0, 0.0, 1.0, 10.0, 20.0]);
-        let double = Matrix::of([2.0, 0.0, 0.0, 2.0, 0.0, 0.0]);
+        let shift = Matrix::from_numbers([1.0, 0.0, 0.0, 1.0, 10.0, 20.0]);
+        let double = Matrix::from_numbers([2.0, 0.0, 0.0, 2.0, 0.0, 0.0]);
         assert_eq!(shift.then(double).apply(1.0, 1.0), (22.0, 42.0));
         assert_eq!(double.then(shift).apply(1.0, 1.0), (12.0, 22.0));
         assert_eq!(double.height(), 2.0);
         // A line of text to the right, on a page that is turned clockwise, runs downwards.
-        assert_eq!(Matrix::turned(1).apply(1.0, 0.0), (0.0, -1.0));
-        assert_eq!(Matrix::turned(1).then(Matrix::turned(3)), Matrix::IDENTITY);
+        assert_eq!(Matrix::rotation(1).apply(1.0, 0.0), (0.0, -1.0));
+        assert_eq!(Matrix::rotation(1).then(Matrix::rotation(3)), Matrix::IDENTITY);
     }
 }

@@ -36,8 +36,8 @@ const DOCUMENT_ENCODING: &str = "•†‡…—–ƒ⁄‹›−‰„“”‘
 /// Returns the text of a page, given its decoded content.
 pub(crate) fn page_text(page: &ListedPage<'_>, content: &[u8], fonts: &mut FontCache) -> String {
     let resources = Resources::new(page.resources.clone());
-    let mut walk = PageWalk::new(fonts, Matrix::turned(page.quarters));
-    walk.follow(content, &resources);
+    let mut walk = PageWalk::new(fonts, Matrix::rotation(page.quarters));
+    walk.execute(content, &resources);
     let annotations = page.dict.as_ref();
     let annotations = annotations.and_then(|page| page.get::<Array<'_>>("Annots"));
     for annotation in annotations.iter().flat_map(|list| list.iter::<Dict<'_>>()) {
@@ -52,7 +52,7 @@ pub(crate) fn page_text(page: &ListedPage<'_>, content: &[u8], fonts: &mut FontC
             .filter(|glyph| quarter(glyph) == turn)
             .map(|glyph| turned(glyph, turn))
             .collect();
-        let text = columns::ordered(lines::of(&upright));
+        let text = columns::text_in_order(lines::build_lines(&upright));
         if !text.is_empty() {
             texts.push(text);
         }
@@ -75,7 +75,7 @@ fn quarter(glyph: &ShownGlyph) -> i32 {
 }
 
 fn turned(glyph: &ShownGlyph, quarters: i32) -> ShownGlyph {
-    let matrix = Matrix::turned(quarters);
+    let matrix = Matrix::rotation(quarters);
     ShownGlyph {
         origin: matrix.apply(glyph.origin.0, glyph.origin.1),
         end: matrix.apply(glyph.end.0, glyph.end.1),

@@ -25,7 +25,7 @@ fn a_page_is_drawn_by_another_program_under_the_same_limits() {
         cpu_seconds: 7,
         ..PdfLimits::default()
     };
-    let png = child::draw(&program, &drawer, &pdf(&["x"]), 3, 100, &limits, &|| false);
+    let png = child::draw_in_child(&program, &drawer, &pdf(&["x"]), 3, 100, &limits, &|| false);
     let written = fs::read(dir.join("pdftoppm.out")).unwrap_or_default();
     fs::remove_dir_all(&dir).unwrap();
     let png = String::from_utf8_lossy(&png.unwrap()).into_owned();
@@ -50,7 +50,7 @@ const NO_PDFTOPPM: &str = "pages drawn by pdftoppm: no poppler-utils";
 fn draw(drawer: &Path, pdf: &[u8], page: u32) -> Result<Vec<u8>, PdfReadError> {
     let program = env::current_exe().unwrap();
     let limits = PdfLimits::default();
-    child::draw(&program, drawer, pdf, page, 300, &limits, &|| false)
+    child::draw_in_child(&program, drawer, pdf, page, 300, &limits, &|| false)
 }
 
 #[test]

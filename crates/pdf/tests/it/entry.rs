@@ -3,8 +3,8 @@
 //! remembering (`fuzz/seeds/pdf_entry`).
 
 use haft_pdf::{
-    Pages, PdfReading, PdfRequest,
-    child_answer::{PdfAnswer, UnreadableReason, give, understand},
+    PageSelection, PdfReading, PdfRequest,
+    child_answer::{PdfAnswer, UnreadableReason, write_answer, parse_answer},
 };
 
 const AT_MOST: usize = 20;
@@ -16,7 +16,7 @@ pub(crate) fn check(
     read: impl Fn(&[u8], &PdfRequest) -> Option<Result<PdfReading, UnreadableReason>>,
 ) {
     let pages = std::str::from_utf8(bytes).ok().and_then(list_of_pages);
-    let some = Pages::parse("1-3,7", AT_MOST).ok();
+    let some = PageSelection::parse("1-3,7", AT_MOST).ok();
     for pages in [None, some, pages] {
         let request = PdfRequest {
             pages,
@@ -34,27 +34,27 @@ pub(crate) fn check(
     if let Some(answer) = read(bytes, &request) {
         // What a child finds, its parent believes.
         let mut output = Vec::new();
-        give(&answer, &mut output).unwrap();
-        match understand(&output, &request) {
+        write_answer(&answer, &mut output).unwrap();
+        match parse_answer(&output, &request) {
             PdfAnswer::Answer(understood) => assert_eq!(understood, answer),
             said => panic!("{said:?} of {answer:?}"),
         }
     }
 }
 
-fn list_of_pages(text: &str) -> Option<Pages> {
-    let pages = Pages::parse(text, AT_MOST).ok()?;
+fn list_of_pages(text: &str) -> Option<PageSelection> {
+    let pages = PageSelection::parse(text, AT_MOST).ok()?;
     let numbers = pages.numbers();
     assert!((1..=AT_MOST).contains(&numbers.len()), "{text:?}");
     assert!(numbers[0] > 0 && numbers.is_sorted_by(|one, next| one < next));
     let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    assert_eq!(Pages::parse(&words.join(","), AT_MOST).as_ref(), Ok(&pages));
+    assert_eq!(PageSelection::parse(&words.join(","), AT_MOST).as_ref(), Ok(&pages));
     Some(pages)
 }
 
 /// Nothing is believed that could hurt the one who shows it.
 fn said(output: &[u8], request: &PdfRequest) {
-    let PdfAnswer::Answer(Ok(document)) = understand(output, request) else {
+    let PdfAnswer::Answer(Ok(document)) = parse_answer(output, request) else {
         return;
     };
     let most = request

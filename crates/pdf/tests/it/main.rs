@@ -24,7 +24,7 @@ mod written;
 use std::{env, fs, path::Path};
 
 use haft_pdf::{
-    Pages, PdfReading, PdfRequest,
+    PageSelection, PdfReading, PdfRequest,
     child::{self, ARGUMENT, PdfLimits, PdfReadError},
 };
 
@@ -42,7 +42,7 @@ fn __pdf() {
 
 fn request(pages: Option<&str>) -> PdfRequest {
     PdfRequest {
-        pages: pages.map(|pages| Pages::parse(pages, 20).unwrap()),
+        pages: pages.map(|pages| PageSelection::parse(pages, 20).unwrap()),
         whole_up_to: 10,
         max_page_bytes: 10_000,
     }
@@ -58,7 +58,7 @@ fn ask_within(
     limits: &PdfLimits,
 ) -> Result<PdfReading, PdfReadError> {
     let program = env::current_exe().unwrap();
-    child::ask(&program, pdf, &request(pages), limits, &|| false)
+    child::read_in_child(&program, pdf, &request(pages), limits, &|| false)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_seeds_of_the_fuzzer_break_no_promise() {
         entry::check(&bytes, |bytes, request| {
             let program = env::current_exe().unwrap();
             let limits = PdfLimits::default();
-            match child::ask(&program, bytes, request, &limits, &|| false) {
+            match child::read_in_child(&program, bytes, request, &limits, &|| false) {
                 Ok(document) => Some(Ok(document)),
                 Err(PdfReadError::Refused(refusal)) => Some(Err(refusal)),
                 Err(PdfReadError::Crashed(_) | PdfReadError::TimedOut(_)) => None,

@@ -7,7 +7,7 @@
 use haft_contract::{RuleMatch, ToolSpec};
 
 use super::{
-    DomainPattern, List, PathPattern, PatternBases, RuleClass, RuleContent, Wildcard,
+    DomainPattern, List, PathPattern, PatternBases, RuleClass, RuleContent, WildcardPattern,
     rule::collapse,
 };
 
@@ -41,7 +41,7 @@ impl UnresolvedContent {
     }
 
     /// Resolves the content without a tool, if its class permits it.
-    pub(super) fn read(self, class: RuleClass, tool: &str) -> Result<RuleContent, String> {
+    pub(super) fn resolve_for_class(self, class: RuleClass, tool: &str) -> Result<RuleContent, String> {
         if let Some((name, _)) = self.parameter()
             && PRIMARY.contains(&name)
         {
@@ -57,12 +57,12 @@ impl UnresolvedContent {
             RuleClass::Tool if tool.is_empty() || tool.starts_with("mcp__") => {
                 self.only_parameter()
             }
-            RuleClass::Tool => Ok(RuleContent::Open(Box::new(self))),
+            RuleClass::Tool => Ok(RuleContent::Unresolved(Box::new(self))),
         }
     }
 
     /// Resolves the content for a tool. The error is the reason why it has no meaning for the tool.
-    pub(crate) fn meaning(
+    pub(crate) fn resolve_for_tool(
         &self,
         tool: &str,
         rules: RuleMatch,
@@ -81,7 +81,7 @@ impl UnresolvedContent {
         ) && let Some((name, value)) = self.parameter()
             && parameters.iter().any(|own| own == name)
         {
-            return self.of_parameter(name, value);
+            return self.parameter_content(name, value);
         }
         match rules {
             RuleMatch::Command(_) => self.command(),
@@ -90,7 +90,7 @@ impl UnresolvedContent {
             RuleMatch::Reads => elsewhere(RuleClass::Reads),
             RuleMatch::Edits { .. } => elsewhere(RuleClass::Edits),
             RuleMatch::NameOnly => Err(format!("{tool} takes no content; write {tool}")),
-            RuleMatch::Text { .. } => Ok(RuleContent::Text(Wildcard::new(&self.text))),
+            RuleMatch::Text { .. } => Ok(RuleContent::Text(WildcardPattern::new(&self.text))),
             RuleMatch::Parameters => self.only_parameter(),
         }
     }
@@ -100,11 +100,11 @@ impl UnresolvedContent {
             && COMMAND_PARAMETERS.contains(&name)
             && !self.text.ends_with(":*")
         {
-            return self.of_parameter(name, value);
+            return self.parameter_content(name, value);
         }
         let text = collapse(&self.text);
         Ok(RuleContent::Command {
-            pattern: Wildcard::of_command(&text),
+            pattern: WildcardPattern::for_command(&text),
             text,
         })
     }
@@ -128,7 +128,7 @@ impl UnresolvedContent {
 
     fn only_parameter(&self) -> Result<RuleContent, String> {
         match self.parameter() {
-            Some((name, value)) => self.of_parameter(name, value),
+            Some((name, value)) => self.parameter_content(name, value),
             None => Err("rules for this tool are TOOL or TOOL(parameter:value)".to_owned()),
         }
     }
@@ -138,13 +138,13 @@ impl UnresolvedContent {
         Some((name.trim(), value.trim()))
     }
 
-    fn of_parameter(&self, name: &str, value: &str) -> Result<RuleContent, String> {
+    fn parameter_content(&self, name: &str, value: &str) -> Result<RuleContent, String> {
         if self.list == List::Allow {
             return Err("a parameter can be denied or asked for, not allowed".to_owned());
         }
         Ok(RuleContent::Parameter {
             name: name.to_owned(),
-            value: Wildcard::new(value),
+            value: WildcardPattern::new(value),
         })
     }
 }

@@ -47,7 +47,7 @@ fn label_fits(pattern: &str, label: &str) -> bool {
     // A `*` alone matches any one label, even the last one, but not an empty label.
     match pattern {
         "*" => !label.is_empty(),
-        pattern => super::Wildcard::new(pattern).matches(label),
+        pattern => super::WildcardPattern::new(pattern).matches(label),
     }
 }
 

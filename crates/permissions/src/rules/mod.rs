@@ -21,26 +21,26 @@ pub use names::{RuleClass, is_known};
 pub use path::{PathAnchor, PathPattern};
 pub(crate) use rule::collapse;
 pub use rule::{Rule, RuleContent, RuleProblem, ToolSelector, split_list, split_rule};
-pub use wildcard::Wildcard;
+pub use wildcard::WildcardPattern;
 
 /// The rules in force.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct RuleSet {
     rules: Vec<Rule>,
     /// The keys of all rules, for finding duplicates.
     known: HashSet<RuleKey>,
     /// Whether only the administrator's rules apply.
-    closed: bool,
+    managed_only: bool,
 }
 
-impl PartialEq for Rules {
+impl PartialEq for RuleSet {
     fn eq(&self, other: &Self) -> bool {
         let key = |rule: &Rule| (rule.list, rule.text.clone(), rule.source.clone());
         self.iter().map(key).eq(other.iter().map(key))
     }
 }
 
-impl Eq for Rules {}
+impl Eq for RuleSet {}
 
 /// Converts a rule for slash commands, the old name of skills: `SlashCommand(/x:*)` becomes
 /// `Skill(x *)`.
@@ -68,7 +68,7 @@ pub fn old_name(text: &str) -> Option<&str> {
     }
 }
 
-impl Rules {
+impl RuleSet {
     /// Adds a rule from its text. The error says why it was left out. [`Self::resolve_for_tools`]
     /// later checks its name and content against the available tools.
     pub fn add(
@@ -171,13 +171,13 @@ impl Rules {
     }
 
     /// Removes all rules but the administrator's, and rejects others from now on.
-    pub fn close(&mut self) {
-        self.closed = true;
+    pub fn restrict_to_managed(&mut self) {
+        self.managed_only = true;
         self.retain(|rule| rule.source.scope == SettingsScope::Managed);
     }
 
     fn takes(&self, rule: &Rule) -> bool {
-        !self.closed || rule.source.scope == SettingsScope::Managed
+        !self.managed_only || rule.source.scope == SettingsScope::Managed
     }
 
     /// Keeps only the rules for which `keep` returns `true`.
@@ -189,8 +189,8 @@ impl Rules {
     /// Adds the rules of another set, without duplicates. If the other set accepts only the
     /// administrator's rules, this one does too, but keeps its deny and ask rules.
     pub fn extend(&mut self, other: Self) {
-        if other.closed {
-            self.closed = true;
+        if other.managed_only {
+            self.managed_only = true;
             self.retain(|rule| {
                 rule.list != List::Allow || rule.source.scope == SettingsScope::Managed
             });
@@ -204,15 +204,15 @@ impl Rules {
 
     /// Returns the rule that denies a tool as a whole, if any. The model does not get a denied
     /// tool.
-    pub fn bans(&self, tool: &ToolSpec) -> Option<&Rule> {
+    pub fn find_tool_ban(&self, tool: &ToolSpec) -> Option<&Rule> {
         self.in_list(List::Deny)
-            .find(|rule| rule.is_bare() && rule.tool.means(&tool.name, &tool.profile))
+            .find(|rule| rule.is_bare() && rule.tool.matches_tool(&tool.name, &tool.profile))
     }
 }
 
 /// The files that deny rules of some classes name.
 struct DeniedPaths {
-    rules: Arc<Rules>,
+    rules: Arc<RuleSet>,
     classes: &'static [RuleClass],
 }
 

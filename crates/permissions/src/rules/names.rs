@@ -88,7 +88,7 @@ const NAMES: [(&str, RuleClass); 64] = [
 
 impl RuleClass {
     /// Returns the class of rules with this name.
-    pub fn of(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         entry(name).map_or(Self::Tool, |(_, class)| *class)
     }
 
@@ -132,7 +132,7 @@ mod tests {
         ];
         let words = words.map(RuleClass::word);
         assert_eq!(words, ["Bash", "Read", "Edit", "WebFetch"]);
-        assert_eq!(RuleClass::of("NotebookRead"), RuleClass::Reads);
-        assert_eq!(RuleClass::of("NoSuchTool"), RuleClass::Tool);
+        assert_eq!(RuleClass::from_name("NotebookRead"), RuleClass::Reads);
+        assert_eq!(RuleClass::from_name("NoSuchTool"), RuleClass::Tool);
     }
 }

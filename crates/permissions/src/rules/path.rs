@@ -114,7 +114,7 @@ impl PathPattern {
     }
 
     /// Restores a pattern from data.
-    pub fn of_glob(glob: &PathGlob) -> Result<Self, String> {
+    pub fn from_glob(glob: &PathGlob) -> Result<Self, String> {
         let starts = glob.starts.iter();
         let starts = starts.map(|start| AnchoredGlob::new(start.base.clone(), &start.pattern));
         Ok(Self {
@@ -200,7 +200,7 @@ impl PathPattern {
 
     /// Returns the paths that the pattern covers with everything below, if it covers nothing else.
     /// Returns `None` if only a scan can determine them.
-    pub fn wholes(&self) -> Option<Vec<PathBuf>> {
+    pub fn fixed_paths(&self) -> Option<Vec<PathBuf>> {
         let wholes = self.starts.iter().map(|start| start.whole.clone());
         wholes.collect()
     }
@@ -452,7 +452,7 @@ mod tests {
         ] {
             let rule = PathPattern::new(pattern, list, &bases).unwrap();
             let wholes = wholes.map(|path| vec![PathBuf::from(path)]);
-            assert_eq!(rule.wholes(), wholes, "{pattern}");
+            assert_eq!(rule.fixed_paths(), wholes, "{pattern}");
         }
         let env = PathPattern::new("./.env", List::Deny, &bases).unwrap();
         assert!(env.reaches_below(Path::new("/p")));

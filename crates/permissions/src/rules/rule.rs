@@ -2,10 +2,10 @@
 
 use std::{borrow::Cow, fmt};
 
-use haft_contract::{Profile, ToolSpec};
+use haft_contract::{ToolProfile, ToolSpec};
 
 use super::{
-    DomainPattern, List, PathPattern, PatternBases, RuleClass, RuleSource, Wildcard,
+    DomainPattern, List, PathPattern, PatternBases, RuleClass, RuleSource, WildcardPattern,
     content::{UnresolvedContent, parameters},
 };
 use crate::CallFacts;
@@ -35,26 +35,26 @@ pub enum ToolSelector {
     /// All tools of an MCP server.
     Server(String),
     /// All tools whose names match.
-    Fitting(Wildcard),
+    Matching(WildcardPattern),
 }
 
 impl ToolSelector {
     /// Returns whether the rule applies to the tool of this name.
-    pub fn is(&self, tool: &str) -> bool {
+    pub fn matches_name(&self, tool: &str) -> bool {
         match self {
             Self::One(name) => name == tool,
             Self::Server(server) => tool
                 .strip_prefix(server.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with("__")),
-            Self::Fitting(pattern) => pattern.matches(tool),
+            Self::Matching(pattern) => pattern.matches(tool),
         }
     }
 
     /// Returns whether the rule applies to this tool, under its own name or an alias.
-    pub fn means(&self, tool: &str, profile: &Profile) -> bool {
+    pub fn matches_tool(&self, tool: &str, profile: &ToolProfile) -> bool {
         match self {
             Self::One(name) => profile.is_called(tool, name),
-            Self::Server(_) | Self::Fitting(_) => self.is(tool),
+            Self::Server(_) | Self::Matching(_) => self.matches_name(tool),
         }
     }
 }
@@ -67,7 +67,7 @@ pub enum RuleContent {
     /// Calls with a matching command.
     Command {
         /// The pattern.
-        pattern: Wildcard,
+        pattern: WildcardPattern,
         /// The pattern as written, for a comparison with the whole line.
         text: String,
     },
@@ -76,15 +76,15 @@ pub enum RuleContent {
     /// Calls to a matching host.
     Domain(DomainPattern),
     /// Calls with a matching text: an agent kind, or a skill with its arguments.
-    Text(Wildcard),
+    Text(WildcardPattern),
     /// Content that the tool's profile resolves.
-    Open(Box<UnresolvedContent>),
+    Unresolved(Box<UnresolvedContent>),
     /// Calls with a matching parameter.
     Parameter {
         /// The name of the parameter.
         name: String,
         /// The pattern for its value.
-        value: Wildcard,
+        value: WildcardPattern,
     },
 }
 
@@ -125,19 +125,19 @@ impl Rule {
         let tool = tool_name(name, list).map_err(problem)?;
         let plain = match &tool {
             ToolSelector::One(name) => name.as_str(),
-            ToolSelector::Server(_) | ToolSelector::Fitting(_) => "",
+            ToolSelector::Server(_) | ToolSelector::Matching(_) => "",
         };
         let class = match (plain, list, &content) {
             // Write rules that deny or ask apply to all edits of the file, whichever tool makes
             // them.
             ("Write", List::Deny | List::Ask, Some(_)) => RuleClass::Edits,
-            _ => RuleClass::of(plain),
+            _ => RuleClass::from_name(plain),
         };
         let content = match content {
             None => RuleContent::All,
             Some(text) => {
                 let open = UnresolvedContent::new(text, list, bases);
-                open.read(class, plain).map_err(problem)?
+                open.resolve_for_class(class, plain).map_err(problem)?
             }
         };
         Ok(Self {
@@ -153,8 +153,8 @@ impl Rule {
     /// Resolves the content for the tool of a call; `None` if it has no meaning for the tool.
     pub(crate) fn resolve_content(&self, facts: &CallFacts) -> Option<Cow<'_, RuleContent>> {
         match &self.content {
-            RuleContent::Open(open) => {
-                let meaning = open.meaning(&facts.tool, facts.rules, &facts.parameters);
+            RuleContent::Unresolved(open) => {
+                let meaning = open.resolve_for_tool(&facts.tool, facts.rules, &facts.parameters);
                 meaning.ok().map(Cow::Owned)
             }
             content => Some(Cow::Borrowed(content)),
@@ -164,8 +164,8 @@ impl Rule {
     /// Returns why the content has no meaning for a tool, if it has none.
     pub(super) fn mismatch(&self, spec: &ToolSpec) -> Option<String> {
         match &self.content {
-            RuleContent::Open(open) => {
-                let meaning = open.meaning(&spec.name, spec.profile.rules, &parameters(spec));
+            RuleContent::Unresolved(open) => {
+                let meaning = open.resolve_for_tool(&spec.name, spec.profile.rules, &parameters(spec));
                 meaning.err()
             }
             _ => None,
@@ -229,7 +229,7 @@ fn tool_name(name: &str, list: List) -> Result<ToolSelector, String> {
                 "an allow rule may contain `*` only after mcp__SERVER__: name the tools".to_owned(),
             );
         }
-        return Ok(ToolSelector::Fitting(Wildcard::new(name)));
+        return Ok(ToolSelector::Matching(WildcardPattern::new(name)));
     }
     if let Some(rest) = name.strip_prefix("mcp__")
         && !rest.contains("__")
@@ -287,7 +287,7 @@ mod tests {
     use haft_contract::RuleMatch;
 
     use super::*;
-    use crate::rules::{Rules, SettingsScope};
+    use crate::rules::{RuleSet, SettingsScope};
 
     #[test]
     fn rules_are_read_or_refused_with_a_reason() {
@@ -300,9 +300,9 @@ mod tests {
             name: name.to_owned(),
             description: "d".to_owned(),
             input_schema: serde_json::json!({"properties": {"model": {}}}),
-            profile: Profile {
+            profile: ToolProfile {
                 rules,
-                ..Profile::default()
+                ..ToolProfile::default()
             },
         };
         let edits = RuleMatch::Edits {
@@ -345,8 +345,8 @@ mod tests {
         ];
         let mut table = String::new();
         for (list, text) in cases {
-            let mut rules = Rules::default();
-            let added = rules.add(list, text, RuleSource::of(SettingsScope::User), &bases);
+            let mut rules = RuleSet::default();
+            let added = rules.add(list, text, RuleSource::from_scope(SettingsScope::User), &bases);
             let mut problems = rules.resolve_for_tools(&tools);
             let said = match (added, problems.pop(), rules.is_empty()) {
                 (Ok(()), None, _) => "ok".to_owned(),

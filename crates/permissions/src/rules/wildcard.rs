@@ -3,14 +3,14 @@
 /// A pattern in which `*` matches any text, including spaces and line breaks; `\*` is a literal
 /// star.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wildcard {
+pub struct WildcardPattern {
     /// The literal texts between the stars: one more than there are stars.
     pieces: Vec<String>,
     /// Whether the pattern ends in ` *`, which also matches nothing: `ls *` matches `ls`.
     ends_in_words: bool,
 }
 
-impl Wildcard {
+impl WildcardPattern {
     /// Parses a pattern.
     pub fn new(pattern: &str) -> Self {
         let mut pieces = vec![String::new()];
@@ -43,7 +43,7 @@ impl Wildcard {
     }
 
     /// Parses a pattern for commands: `npm run test:*` means `npm run test *`.
-    pub fn of_command(pattern: &str) -> Self {
+    pub fn for_command(pattern: &str) -> Self {
         match pattern.strip_suffix(":*") {
             Some(prefix) => Self::new(&format!("{prefix} *")),
             None => Self::new(pattern),
@@ -140,7 +140,7 @@ mod tests {
             ("*aa *", "aaa", true),
         ];
         for (pattern, text, expected) in cases {
-            let wildcard = Wildcard::of_command(pattern);
+            let wildcard = WildcardPattern::for_command(pattern);
             assert_eq!(wildcard.matches(text), expected, "{pattern} | {text}");
         }
     }
@@ -160,7 +160,7 @@ mod tests {
             let words = pattern
                 .strip_suffix(" *")
                 .is_some_and(|before| !before.is_empty() && fits(before.as_bytes(), text.as_bytes()));
-            prop_assert_eq!(Wildcard::new(&pattern).matches(&text), plain || words);
+            prop_assert_eq!(WildcardPattern::new(&pattern).matches(&text), plain || words);
         }
     }
 }

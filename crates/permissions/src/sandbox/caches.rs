@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     super::{CallFacts, Policy, StorePlaces, credentials, shell_facts::ShellFacts},
-    paths::{permanent, unlinked},
+    paths::{session_writable_paths, unlinked},
 };
 use haft_settings::real_path;
 
@@ -124,13 +124,13 @@ const PRIVATE: &[&str] = &[
 ];
 
 /// Returns the real paths of the caches that the command of a call may fill. They may be missing.
-pub(super) fn of(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf> {
+pub(super) fn command_caches(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf> {
     let (Some(home), Some(shell)) = (policy.home.as_deref(), facts.shell.as_ref()) else {
         return Vec::new();
     };
-    let writable = permanent(policy);
+    let writable = session_writable_paths(policy);
     let variable = |name: &str| env::var_os(name).map(PathBuf::from);
-    of_home(home, shell, &writable, &variable, &|program| {
+    home_caches(home, shell, &writable, &variable, &|program| {
         is_installed(program, &policy.roots)
     })
 }
@@ -142,7 +142,7 @@ fn is_installed(program: &str, roots: &[PathBuf]) -> bool {
     places.any(|place| place.is_absolute() && place.join(program).is_file())
 }
 
-fn of_home(
+fn home_caches(
     home: &Path,
     shell: &ShellFacts,
     writable: &[PathBuf],
@@ -214,7 +214,7 @@ mod tests {
             home: Some(home.to_path_buf()),
         };
         let shell = ShellFacts::in_environment(line, &context, &|_| None);
-        let found = of_home(home, &shell, &[home.join("work")], &|_| None, &|program| {
+        let found = home_caches(home, &shell, &[home.join("work")], &|_| None, &|program| {
             installed.contains(&program)
         });
         let below = |path: &PathBuf| path.strip_prefix(home).unwrap().display().to_string();

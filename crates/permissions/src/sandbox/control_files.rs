@@ -17,7 +17,7 @@ use super::super::{
     git_audit,
     protected_files::{self, TableNames, is_protected},
     read_file::read_regular,
-    repository_paths::{AddedPart, Git, added_part, below, has_control_files, in_dot_git, in_git},
+    repository_paths::{AddedPart, GitPathKind, added_part, below, has_control_files, in_dot_git, in_git},
 };
 
 /// The maximum number of submodule directories that are scanned.
@@ -29,7 +29,7 @@ pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "ven
 
 /// Returns whether the content of this file decides. Such a file may be replaced.
 pub(super) fn is_judged(path: &Path) -> bool {
-    matches!(in_git(path), Some((_, Git::Config))) && path.is_file()
+    matches!(in_git(path), Some((_, GitPathKind::Config))) && path.is_file()
 }
 
 /// Returns whether this is the directory of a submodule in the repository above it.
@@ -52,13 +52,13 @@ pub(super) fn is_control_file(path: &Path) -> bool {
 
 /// Returns the existing control files of a repository. `dot_git` is its directory, or a file that
 /// names one.
-pub(super) fn of_git(dot_git: &Path) -> Vec<PathBuf> {
+pub(super) fn git_control_files(dot_git: &Path) -> Vec<PathBuf> {
     if !dot_git.is_dir() {
         return vec![dot_git.to_path_buf()];
     }
-    let mut found = of_git_folder(dot_git);
+    let mut found = existing_control_files(dot_git);
     for worktree in folders(&dot_git.join("worktrees")) {
-        found.extend(of_git_folder(&worktree));
+        found.extend(existing_control_files(&worktree));
     }
     let mut waiting = vec![dot_git.join("modules")];
     let mut looked = 0;
@@ -69,7 +69,7 @@ pub(super) fn of_git(dot_git: &Path) -> Vec<PathBuf> {
             found.push(dot_git.join("modules"));
             break;
         }
-        found.extend(of_git_folder(&directory));
+        found.extend(existing_control_files(&directory));
         let inner = folders(&directory);
         waiting.extend(inner.into_iter().filter(|folder| {
             let name = folder.file_name().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn of_git(dot_git: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn of_git_folder(folder: &Path) -> Vec<PathBuf> {
+fn existing_control_files(folder: &Path) -> Vec<PathBuf> {
     let names = [
         "config",
         "config.worktree",
@@ -155,28 +155,28 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     match (what, used.action) {
         // A process that has a moved file open could still change it. So only a directory that was
         // a repository before may become one.
-        (Git::Itself | Git::Own, ControlAction::MoveDirectory { from }) => match in_git(from) {
-            Some((_, Git::Itself)) => what == Git::Itself,
-            Some((other, Git::Own)) => {
-                what == Git::Own
+        (GitPathKind::Itself | GitPathKind::Own, ControlAction::MoveDirectory { from }) => match in_git(from) {
+            Some((_, GitPathKind::Itself)) => what == GitPathKind::Itself,
+            Some((other, GitPathKind::Own)) => {
+                what == GitPathKind::Own
                     && other == folder
                     && !holds_control(used.path, &folder)
                     && !holds_control(from, &folder)
             }
             _ => false,
         },
-        (Git::Itself, ControlAction::MakeDirectory) => true,
-        (Git::Own, _) | (Git::Hook, ControlAction::MakeDirectory) => true,
+        (GitPathKind::Itself, ControlAction::MakeDirectory) => true,
+        (GitPathKind::Own, _) | (GitPathKind::Hook, ControlAction::MakeDirectory) => true,
         // Samples are meant to be renamed; git runs none under these names.
         (
-            Git::Hook,
+            GitPathKind::Hook,
             ControlAction::MakeFile | ControlAction::MoveFile { .. } | ControlAction::Change,
         ) => used.path.extension().is_some_and(|kind| kind == "sample"),
-        (Git::Config, ControlAction::MoveFile { contents, .. }) => {
+        (GitPathKind::Config, ControlAction::MoveFile { contents, .. }) => {
             let old = read_regular(used.path).unwrap_or_default();
             contents.is_some_and(|new| config_adds_nothing(used.path, &old, new, roots))
         }
-        (Git::Itself | Git::Config | Git::Hook | Git::Attributes | Git::Elsewhere, _) => false,
+        (GitPathKind::Itself | GitPathKind::Config | GitPathKind::Hook | GitPathKind::Attributes | GitPathKind::Elsewhere, _) => false,
     }
 }
 
@@ -201,7 +201,7 @@ fn is_kept(path: &Path) -> bool {
     match in_git(path) {
         None => is_protected(path),
         Some((folder, what)) => {
-            what != Git::Own
+            what != GitPathKind::Own
                 || (path.is_dir() && holds_control(path, &folder))
                 || folder.parent().is_some_and(is_control_folder)
         }
@@ -270,19 +270,19 @@ pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
         return true;
     }
     match what {
-        Git::Own => false,
-        Git::Attributes => true,
+        GitPathKind::Own => false,
+        GitPathKind::Attributes => true,
         // Samples are meant to be renamed; git runs none under these names.
-        Git::Hook => path
+        GitPathKind::Hook => path
             .extension()
             .is_none_or(|extension| extension != "sample"),
-        Git::Config => match read_regular(path) {
+        GitPathKind::Config => match read_regular(path) {
             Ok(bytes) => !config_adds_nothing(path, &[], &bytes, roots),
             // Git may read from a named pipe what a process writes to it later.
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         },
-        Git::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
-        Git::Elsewhere => path
+        GitPathKind::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
+        GitPathKind::Elsewhere => path
             .parent()
             .is_none_or(|own| git_audit::in_repository(own).is_some()),
     }
@@ -474,7 +474,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let found = of_git(&git);
+        let found = git_control_files(&git);
         let mut names: Vec<_> = found
             .iter()
             .map(|path| path.strip_prefix(&git).unwrap().to_str().unwrap())

@@ -96,7 +96,7 @@ pub(crate) fn read(settings: &mut Settings) -> SandboxSettings {
         problems: Vec::new(),
         waiting: Vec::new(),
     };
-    reading.look_for_unknown_keys();
+    reading.check_unknown_keys();
     let sandbox = reading.sandbox();
     let SandboxSettingsReader {
         problems, waiting, ..
@@ -194,7 +194,7 @@ impl<'a> SandboxSettingsReader<'a> {
         found
     }
 
-    fn look_for_unknown_keys(&mut self) {
+    fn check_unknown_keys(&mut self) {
         for layer in &self.settings.layers {
             for (key, known) in KEYS {
                 let pointer = pointer(key);

@@ -22,7 +22,7 @@ use super::{
         system_files,
     },
     known_reads,
-    paths::{outermost, permanent, unlinked},
+    paths::{outermost, session_writable_paths, unlinked},
 };
 use haft_settings::{files, real_path};
 
@@ -195,7 +195,7 @@ pub(super) fn visible_homes(
     // The user was not asked about a path that the line does not show.
     let computes = untold.is_some() || known_reads::computes_path(shell);
     let wide =
-        confined == ConfinementProfile::ReadOnly && computes && allow::is_harmless(policy, shell);
+        confined == ConfinementProfile::ReadOnly && computes && allow::is_read_only(policy, shell);
     let session = session(policy, wide);
     let mut open = session.open.clone();
     let called = shell
@@ -231,7 +231,7 @@ struct SessionHomes {
 }
 
 fn session(policy: &Policy, wide: bool) -> SessionHomes {
-    let looked = HomeScan::lately(policy.home.as_deref());
+    let looked = HomeScan::recent(policy.home.as_deref());
     let (closed, tools) = match wide {
         true => (&looked.closed_outside, &looked.tools_outside),
         false => (&looked.closed, &looked.tools),
@@ -252,12 +252,12 @@ fn session(policy: &Policy, wide: bool) -> SessionHomes {
         Some(real_path::resolve_links(&main.join(".git")))
     });
     open.extend(checkouts.filter(|path| inside(path)));
-    let writable = permanent(policy);
+    let writable = session_writable_paths(policy);
     let rules = policy.rules.in_list(List::Allow).filter(|rule| {
         matches!(rule.class, RuleClass::Reads | RuleClass::Edits) && rule.source.scope.is_users()
     });
     let rules = rules.filter_map(|rule| match &rule.content {
-        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.fixed_paths(),
         _ => None,
     });
     let named = rules
@@ -295,9 +295,9 @@ struct HomeScan {
 
 impl HomeScan {
     /// Returns the result of a scan that is at most a second old.
-    fn lately(home: Option<&Path>) -> Arc<Self> {
-        type Kept = (Option<PathBuf>, Instant, Arc<HomeScan>);
-        static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+    fn recent(home: Option<&Path>) -> Arc<Self> {
+        type CachedHomeScan = (Option<PathBuf>, Instant, Arc<HomeScan>);
+        static KEPT: Mutex<Option<CachedHomeScan>> = Mutex::new(None);
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, at, found)) = &*kept
             && of.as_deref() == home
@@ -306,11 +306,11 @@ impl HomeScan {
             return Arc::clone(found);
         }
         let closed = closed(home);
-        let tools = look(home, &closed);
+        let tools = scan_tools(home, &closed);
         let outside = system_files::closed_directories().into_iter();
         let closed_outside = outermost(outside.chain(closed.iter().cloned()).collect());
         let found = Arc::new(Self {
-            tools_outside: look(home, &closed_outside),
+            tools_outside: scan_tools(home, &closed_outside),
             closed_outside,
             closed,
             tools,
@@ -346,7 +346,7 @@ fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|system| Path::new(system) == path)
 }
 
-fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
+fn scan_tools(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = credentials::homes().to_vec();
     homes.extend(home.map(Path::to_path_buf));
     let mut found = Vec::new();

@@ -6,7 +6,7 @@ use haft_contract::{HostEvaluator, HostGlob, HostLists, HostPolicy, HostVerdict,
 
 use super::{
     super::{
-        Policy, Rules, SettingsScope,
+        Policy, RuleSet, SettingsScope,
         rules::{DomainPattern, List, RuleContent},
     },
     SandboxSettings,
@@ -72,7 +72,7 @@ impl SettingsHost {
         }
     }
 
-    fn of_pattern(pattern: &HostGlob) -> Self {
+    fn from_pattern(pattern: &HostGlob) -> Self {
         let HostGlob { host, port } = pattern;
         Self {
             text: match port {
@@ -126,7 +126,7 @@ impl SettingsHosts {
                     || rule.source.scope == SettingsScope::Managed;
                 let domain = match &rule.content {
                     RuleContent::Domain(domain) => Some(domain.clone()),
-                    RuleContent::Open(open) if tool.is_some_and(|tool| rule.tool.is(tool)) => {
+                    RuleContent::Unresolved(open) if tool.is_some_and(|tool| rule.tool.matches_name(tool)) => {
                         open.domain()
                     }
                     _ => None,
@@ -169,13 +169,13 @@ impl SettingsHosts {
         }
     }
 
-    pub(super) fn judge(self) -> HostPolicy {
+    pub(super) fn into_host_policy(self) -> HostPolicy {
         HostPolicy::from_evaluator(self)
     }
 
     /// Restores the value from serializable lists.
-    pub(crate) fn of_lists(lists: &HostLists) -> Self {
-        let read = |list: &[HostGlob]| list.iter().map(SettingsHost::of_pattern).collect();
+    pub(crate) fn from_lists(lists: &HostLists) -> Self {
+        let read = |list: &[HostGlob]| list.iter().map(SettingsHost::from_pattern).collect();
         Self {
             allowed: read(&lists.allowed),
             asked: read(&lists.asked),
@@ -205,7 +205,7 @@ impl HostEvaluator for SettingsHosts {
 #[derive(Debug, Clone)]
 pub struct HostsByPolicy {
     /// The rules.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<RuleSet>,
     /// The sandbox settings, with the hosts that commands may connect to.
     pub sandbox: Arc<SandboxSettings>,
     /// The tool whose own host rules also apply.
@@ -213,7 +213,7 @@ pub struct HostsByPolicy {
 }
 
 impl HostsByPolicy {
-    fn look_up(&self) -> SettingsHosts {
+    fn merged_hosts(&self) -> SettingsHosts {
         let policy = Policy {
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
@@ -225,11 +225,11 @@ impl HostsByPolicy {
 
 impl HostEvaluator for HostsByPolicy {
     fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
-        self.look_up().verdict(host, port)
+        self.merged_hosts().verdict(host, port)
     }
 
     fn lists(&self) -> HostLists {
-        self.look_up().lists()
+        self.merged_hosts().lists()
     }
 
     fn for_tool(&self, tool: &str) -> Option<HostPolicy> {
@@ -319,7 +319,7 @@ mod tests {
             home: "/h".into(),
             slash: "/p".into(),
         };
-        let mut rules = Rules::default();
+        let mut rules = RuleSet::default();
         for (list, text) in [
             (List::Deny, "Browser(domain:*.bad.example)"),
             (List::Allow, "Browser(domain:good.example)"),

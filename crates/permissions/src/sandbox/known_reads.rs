@@ -42,7 +42,7 @@ pub(super) fn unknown_read(shell: &ShellFacts) -> Option<String> {
         if !is_reader(shell, at) {
             return None;
         }
-        if part.opaque().is_some() {
+        if part.opaque_reason().is_some() {
             return Some(text(part));
         }
         if let Some(path) = paths.iter().find(|path| is_unsure(path)) {

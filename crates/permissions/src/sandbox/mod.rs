@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use super::{
     CallFacts, Policy,
-    rules::{List, PathPattern, Wildcard, collapse},
+    rules::{List, PathPattern, WildcardPattern, collapse},
     shell_facts::ShellFacts,
 };
 
@@ -121,7 +121,7 @@ impl Default for SandboxSettings {
 pub struct ExcludedCommand {
     /// The pattern as written.
     pub text: String,
-    pattern: Wildcard,
+    pattern: WildcardPattern,
 }
 
 impl ExcludedCommand {
@@ -129,7 +129,7 @@ impl ExcludedCommand {
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
-            pattern: Wildcard::of_command(&collapse(text)),
+            pattern: WildcardPattern::for_command(&collapse(text)),
         }
     }
 
@@ -182,7 +182,7 @@ impl SandboxSettings {
     }
 
     /// Applies the patterns for a checkout to its worktree, too.
-    pub fn follow(&mut self, main: &Path, copy: &Path) {
+    pub fn extend_to_worktree(&mut self, main: &Path, copy: &Path) {
         for pattern in self.deny_write.iter_mut().chain(&mut self.deny_read) {
             pattern.extend_to_worktree(main, copy, List::Deny);
         }
@@ -206,7 +206,7 @@ pub(super) fn network(
         (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => {
             NetworkAccess::Nobody
         }
-        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::from_policy(policy).judge()),
+        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::from_policy(policy).into_host_policy()),
         _ => NetworkAccess::Anybody,
     }
 }

@@ -18,10 +18,10 @@ use haft_contract::HomeControl;
 use haft_settings::{git_repository, real_path};
 
 use super::{
-    super::{Policy, home_control::HomeRules, protected_files::is_telling, rules::PathPattern},
+    super::{Policy, home_control::HomeRules, protected_files::may_be_control_name, rules::PathPattern},
     control_files,
     paths::{around, outermost},
-    scan_cache::{EntryKind, MatchReason, ScanCache, ScanListings},
+    scan_cache::{ScannedEntryKind, MatchReason, ScanCache, ScanListings},
 };
 
 /// The maximum number of directories that are scanned for control files.
@@ -78,7 +78,7 @@ impl<'a> PathScan<'a> {
             (&mut look.hiding, &mut look.hidden, true),
             (&mut look.locking, &mut look.locked, false),
         ] {
-            patterns.retain(|pattern| match pattern.wholes() {
+            patterns.retain(|pattern| match pattern.fixed_paths() {
                 Some(wholes) => {
                     let there = wholes.iter().filter(|path| missing || path.exists());
                     found.extend(there.map(|path| real_path::resolve_links(path)));
@@ -119,7 +119,7 @@ impl<'a> PathScan<'a> {
                 self.locked.push(path);
             } else if controls && (is_git(&path) || control_files::is_module(&path)) {
                 self.control
-                    .extend(control_files::of_git(&real_path::resolve_links(&path)));
+                    .extend(control_files::git_control_files(&real_path::resolve_links(&path)));
             } else if controls && control_files::is_control_folder(&path) {
                 self.control.push(path);
             } else {
@@ -134,7 +134,7 @@ impl<'a> PathScan<'a> {
         let mut listings = kept.take(&policy.roots, patterns, clock);
         listings.compare_times();
         self.scan(waiting, &mut listings, Instant::now() + MAX_SCAN_TIME);
-        listings.keep()
+        listings.store_scan()
     }
 
     fn scan(
@@ -159,7 +159,7 @@ impl<'a> PathScan<'a> {
                 self.hidden.extend(starts);
                 return;
             }
-            let listing = listings.of(&directory.path, |path, kind| self.why(path, kind));
+            let listing = listings.listing(&directory.path, |path, kind| self.why(path, kind));
             seen += listing.entries;
             // The owner can make the directory readable.
             if listing.is_unreadable && hides {
@@ -168,13 +168,13 @@ impl<'a> PathScan<'a> {
             }
             for entry in &listing.notable {
                 let path = directory.path.join(&entry.name);
-                let is_dir = entry.kind == EntryKind::Directory;
+                let is_dir = entry.kind == ScannedEntryKind::Directory;
                 let found = self.finds(&path, entry.why, is_dir, directory.controls);
                 if found && entry.why == MatchReason::Hidden {
                     continue;
                 }
                 let follows =
-                    entry.kind == EntryKind::Link && self.follows(&path, &starts, &mut linked);
+                    entry.kind == ScannedEntryKind::Link && self.follows(&path, &starts, &mut linked);
                 if follows || (is_dir && !is_of_system(&path, directory.linked)) {
                     // Control files in installed code are not obeyed there.
                     let installed = control_files::INSTALLED
@@ -243,10 +243,10 @@ impl<'a> PathScan<'a> {
     }
 
     /// Returns the reason to check a path, if any. Depends only on the patterns and the name.
-    fn why(&self, path: &Path, kind: EntryKind) -> Option<MatchReason> {
-        let is_dir = kind == EntryKind::Directory;
+    fn why(&self, path: &Path, kind: ScannedEntryKind) -> Option<MatchReason> {
+        let is_dir = kind == ScannedEntryKind::Directory;
         // A link may lead to a directory.
-        let is_link = kind == EntryKind::Link;
+        let is_link = kind == ScannedEntryKind::Link;
         let stops = |patterns: &[&PathPattern]| {
             let mut patterns = patterns.iter();
             patterns.any(|pattern| {
@@ -258,7 +258,7 @@ impl<'a> PathScan<'a> {
             Some(MatchReason::Hidden)
         } else if stops(&self.locking) {
             Some(MatchReason::Locked)
-        } else if path.file_name().is_some_and(is_telling) || is_head(path) {
+        } else if path.file_name().is_some_and(may_be_control_name) || is_head(path) {
             Some(MatchReason::Telling)
         } else if is_link && !self.hiding.is_empty() {
             Some(MatchReason::Link)
@@ -291,7 +291,7 @@ impl<'a> PathScan<'a> {
         if is_head(path) {
             let directory = path.parent().unwrap_or(path);
             if controls && git_repository::has_repository_parts(directory) {
-                let found = control_files::of_git(&real_path::resolve_links(directory));
+                let found = control_files::git_control_files(&real_path::resolve_links(directory));
                 self.control.extend(found);
             }
             return false;
@@ -299,7 +299,7 @@ impl<'a> PathScan<'a> {
         if is_git(path) {
             if controls {
                 self.control
-                    .extend(control_files::of_git(&real_path::resolve_links(path)));
+                    .extend(control_files::git_control_files(&real_path::resolve_links(path)));
             }
             return true;
         }

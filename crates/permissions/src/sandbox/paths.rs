@@ -81,7 +81,7 @@ pub(super) fn resolve_paths(
         };
     }
     let mut granted = granted(policy, facts);
-    let mut writable = permanent(policy);
+    let mut writable = session_writable_paths(policy);
     let mut neighbours = Vec::new();
     for one in &granted {
         grant(&one.path, &granted, &mut writable, &mut neighbours);
@@ -103,7 +103,7 @@ pub(super) fn resolve_paths(
     protected.extend(neighbours);
     protected.extend(look.locked.iter().cloned());
     // Caches are not scanned: control files of installed code are ignored there.
-    let caches = caches::of(policy, facts);
+    let caches = caches::command_caches(policy, facts);
     let locks = patterns(policy, RuleClass::Edits, &sandbox.deny_write);
     let caches = caches.into_iter().filter(|cache| {
         let locked = |pattern: &&PathPattern| pattern.covers(cache) || pattern.reaches_below(cache);
@@ -154,14 +154,14 @@ fn patterns<'a>(
 }
 
 /// Returns the paths that every command of the session may change.
-pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
+pub(super) fn session_writable_paths(policy: &Policy) -> Vec<PathBuf> {
     let mut writable = policy.roots.clone();
     let edits = policy
         .rules
         .in_list(List::Allow)
         .filter(|rule| rule.class == RuleClass::Edits && rule.source.scope.is_users());
     let edits = edits.filter_map(|rule| match &rule.content {
-        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.fixed_paths(),
         _ => None,
     });
     // A rule for a directory does not allow changing control files in it.
@@ -222,7 +222,7 @@ fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
     if hidden.is_empty() || allowed.is_empty() {
         return outermost(hidden);
     }
-    let writable = permanent(policy);
+    let writable = session_writable_paths(policy);
     let allowed = allowed.iter().filter_map(|path| unlinked(path, &writable));
     let allowed: Vec<PathBuf> = allowed.collect();
     let allowed = || allowed.iter().map(PathBuf::as_path);
@@ -435,7 +435,7 @@ impl ProtectedPaths {
         let covered = |path: &Path| patterns.iter().any(|pattern| pattern.covers(path));
         // If every pattern names its paths, a scan of the directory is not needed.
         let wholes: Option<Vec<Vec<PathBuf>>> =
-            patterns.iter().map(|pattern| pattern.wholes()).collect();
+            patterns.iter().map(|pattern| pattern.fixed_paths()).collect();
         if let Some(wholes) = wholes {
             return wholes.iter().flatten().any(|whole| {
                 let there = |below: &Path| from.join(below).symlink_metadata().is_ok();

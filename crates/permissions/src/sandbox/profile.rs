@@ -68,7 +68,7 @@ fn without_lifting(
             ProfileReason::Excluded(excluded.text.clone()),
         ));
     }
-    if allow::is_harmless(policy, shell) {
+    if allow::is_read_only(policy, shell) {
         return Some((ConfinementProfile::ReadOnly, ProfileReason::ReadOnly));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;

@@ -77,7 +77,7 @@ pub(super) struct DirectoryListing {
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EntryKind {
+pub(super) enum ScannedEntryKind {
     Directory,
     Link,
     Other,
@@ -87,7 +87,7 @@ pub(super) enum EntryKind {
 #[derive(Debug)]
 pub(super) struct ListingMatch {
     pub(super) name: OsString,
-    pub(super) kind: EntryKind,
+    pub(super) kind: ScannedEntryKind,
     pub(super) why: MatchReason,
 }
 
@@ -189,10 +189,10 @@ impl ScanListings<'_> {
     }
 
     /// Returns the content of a directory. `why` returns the reason to check an entry.
-    pub(super) fn of(
+    pub(super) fn listing(
         &mut self,
         directory: &Path,
-        why: impl Fn(&Path, EntryKind) -> Option<MatchReason>,
+        why: impl Fn(&Path, ScannedEntryKind) -> Option<MatchReason>,
     ) -> Arc<DirectoryListing> {
         if let Some(kept) = self.now.get(directory.as_os_str()) {
             return Arc::clone(&kept.listing);
@@ -231,7 +231,7 @@ impl ScanListings<'_> {
     }
 
     /// Stores the scan for the next one. Returns the number of directories that were read.
-    pub(super) fn keep(self) -> usize {
+    pub(super) fn store_scan(self) -> usize {
         let mut kept = self.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A concurrent scan may have finished earlier.
         kept.retain(|other| other.key != self.key);
@@ -254,10 +254,10 @@ impl ScanListings<'_> {
 
 impl DirectoryStamp {
     fn read(directory: &Path) -> Option<Self> {
-        fs::metadata(directory).ok().map(|found| Self::of(&found))
+        fs::metadata(directory).ok().map(|found| Self::from_metadata(&found))
     }
 
-    fn of(found: &Metadata) -> Self {
+    fn from_metadata(found: &Metadata) -> Self {
         Self {
             device: found.dev(),
             inode: found.ino(),
@@ -282,7 +282,7 @@ impl DirectoryListing {
     fn fill(
         &mut self,
         directory: &Path,
-        why: impl Fn(&Path, EntryKind) -> Option<MatchReason>,
+        why: impl Fn(&Path, ScannedEntryKind) -> Option<MatchReason>,
     ) -> Option<()> {
         let mut whole = Some(());
         let entries = fs::read_dir(directory).inspect_err(|error| {
@@ -304,9 +304,9 @@ impl DirectoryListing {
                 whole = None;
             }
             let kind = match kind {
-                Ok(kind) if kind.is_dir() => EntryKind::Directory,
-                Ok(kind) if !kind.is_symlink() => EntryKind::Other,
-                Ok(_) | Err(_) => EntryKind::Link,
+                Ok(kind) if kind.is_dir() => ScannedEntryKind::Directory,
+                Ok(kind) if !kind.is_symlink() => ScannedEntryKind::Other,
+                Ok(_) | Err(_) => ScannedEntryKind::Link,
             };
             if let Some(why) = why(&entry.path(), kind) {
                 let name = entry.file_name();

@@ -8,14 +8,14 @@ use std::{
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    List, PathContext, PatternBases, Policy, RuleSource, Rules, SettingsScope, decide,
+    List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SettingsScope, decide,
 };
 use serde_json::json;
 
 use crate::judged;
 
 struct Denied {
-    rules: Rules,
+    rules: RuleSet,
     root: PathBuf,
     cwd: PathBuf,
 }
@@ -27,12 +27,12 @@ impl Denied {
             home: "/nowhere/home".into(),
             slash: root.to_path_buf(),
         };
-        let mut rules = Rules::default();
+        let mut rules = RuleSet::default();
         for text in deny {
             let added = rules.add(
                 List::Deny,
                 text,
-                RuleSource::of(SettingsScope::User),
+                RuleSource::from_scope(SettingsScope::User),
                 &bases,
             );
             assert!(added.is_ok(), "{text}: {added:?}");
@@ -58,7 +58,7 @@ impl Denied {
         let facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         let policy = Policy {
             rules: self.rules.clone().into(),
-            ..Policy::of_directories(
+            ..Policy::for_directories(
                 PermissionMode::BypassPermissions,
                 std::slice::from_ref(&self.root),
             )

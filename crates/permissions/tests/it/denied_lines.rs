@@ -4,7 +4,7 @@ use std::fs;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    List, PathContext, PatternBases, Policy, RuleSource, Rules, SandboxSettings, SettingsScope,
+    List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SandboxSettings, SettingsScope,
     decide, sandbox::ExcludedCommand,
 };
 use serde_json::json;
@@ -26,12 +26,12 @@ fn deny_rules_hold_through_launchers_and_for_operands() {
         home: "/nowhere/home".into(),
         slash: root.clone(),
     };
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     for text in ["Bash(rm:*)", "Read(./.env)", "Edit(src/**)"] {
         let added = rules.add(
             List::Deny,
             text,
-            RuleSource::of(SettingsScope::User),
+            RuleSource::from_scope(SettingsScope::User),
             &bases,
         );
         assert!(added.is_ok(), "{text}: {added:?}");
@@ -65,7 +65,7 @@ fn deny_rules_hold_through_launchers_and_for_operands() {
             let policy = Policy {
                 rules: rules.clone().into(),
                 sandbox: sandbox.into(),
-                ..Policy::of_directories(
+                ..Policy::for_directories(
                     PermissionMode::BypassPermissions,
                     std::slice::from_ref(&root),
                 )

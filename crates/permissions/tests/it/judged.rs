@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use haft_contract::{RuleMatch, ToolSpec, ToolUse};
 use haft_engine::{
-    Engine, Registry, SessionContext,
+    Engine, ToolRegistry, SessionContext,
     permissions::{CallFacts, PathContext},
 };
 use haft_testkit::toy_tools::ProfileOnlyTool;
@@ -47,7 +47,7 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
 fn engine() -> &'static Arc<Engine> {
     static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
     ENGINE.get_or_init(|| {
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         for tool in haft_tools::all() {
             registry.add_erased(tool).unwrap();
         }
@@ -55,7 +55,7 @@ fn engine() -> &'static Arc<Engine> {
         registry.add_erased(unknown).unwrap();
         for name in ["get_x", "set_x", "status"] {
             registry
-                .add_external(ProfileOnlyTool::of_server("git", name))
+                .add_external(ProfileOnlyTool::for_server("git", name))
                 .unwrap();
         }
         let runtime = Builder::new_current_thread().build().unwrap();

@@ -169,7 +169,7 @@ impl Project {
         facts.shell = Some(ShellFacts::in_environment(line, &setting, &|name| {
             self.variable(name)
         }));
-        let policy = Policy::of_directories(Default::default(), std::slice::from_ref(&self.root))
+        let policy = Policy::for_directories(Default::default(), std::slice::from_ref(&self.root))
             .with_home(Some(&self.home));
         decide(&policy, &facts).behavior.name()
     }
@@ -387,7 +387,7 @@ fn trust_covers_pins_and_no_more() {
             project.variable(name)
         }));
         let mut policy =
-            Policy::of_directories(Default::default(), std::slice::from_ref(&project.root));
+            Policy::for_directories(Default::default(), std::slice::from_ref(&project.root));
         std::sync::Arc::make_mut(&mut policy.sandbox).trusted = trusted;
         decide(&policy, &facts).behavior.name()
     };
@@ -410,7 +410,7 @@ fn a_line_in_another_character_set_is_asked_about() {
             (name == "LC_ALL").then(|| locale.into())
         }));
         let policy =
-            Policy::of_directories(Default::default(), std::slice::from_ref(&project.root));
+            Policy::for_directories(Default::default(), std::slice::from_ref(&project.root));
         decide(&policy, &facts).behavior.name()
     };
     assert_eq!(behavior("grep 表 notes.txt", "ja_JP.SJIS"), "ask");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_contract::{ConfinementProfile, PermissionMode};
 use haft_permissions::{
-    Behavior, CallFacts, DecisionReason, HookPermission, List, PathContext, PatternBases, Policy,
-    RuleSource, Rules, SandboxSettings, SettingsScope, decide, profile, sandbox::ExcludedCommand,
+    DecisionBehavior, CallFacts, DecisionReason, HookPermission, List, PathContext, PatternBases, Policy,
+    RuleSource, RuleSet, SandboxSettings, SettingsScope, decide, profile, sandbox::ExcludedCommand,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ fn setting() -> PathContext {
 }
 
 fn policy(mode: PermissionMode, written: &Written) -> Policy {
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     for (list, text, users) in written {
         let scope = if *users {
             SettingsScope::User
@@ -161,7 +161,7 @@ fn policy(mode: PermissionMode, written: &Written) -> Policy {
             slash: "/p".into(),
         };
         // Some rules stand in the wrong list, and are left out: that is fine.
-        let _ = rules.add(*list, text, RuleSource::of(scope), &bases);
+        let _ = rules.add(*list, text, RuleSource::from_scope(scope), &bases);
     }
     Policy {
         home: Some("/h".into()),
@@ -221,7 +221,7 @@ proptest! {
         };
         let decision = decide(&policy, &facts);
         let reads = facts.is_read_only();
-        prop_assert!(decision.behavior != Behavior::Allow || reads, "{decision:?}");
+        prop_assert!(decision.behavior != DecisionBehavior::Allow || reads, "{decision:?}");
     }
 
     /// A sandbox stands in for consent only where it holds, and what reads is held to it.
@@ -268,7 +268,7 @@ proptest! {
         let after = profile(&policy, &wish);
         if before != after {
             prop_assert_eq!(after.map(|(profile, _)| profile), Some(ConfinementProfile::Full));
-            prop_assert!(decide(&policy, &wish).behavior >= Behavior::Ask);
+            prop_assert!(decide(&policy, &wish).behavior >= DecisionBehavior::Ask);
         }
     }
 
@@ -280,8 +280,8 @@ proptest! {
         let speaks = policy.rules.in_list(List::Deny).any(|rule| facts.matches_rule(rule));
         let decision = decide(&policy, &facts);
         if speaks {
-            prop_assert_eq!(decision.behavior, Behavior::Deny);
-        } else if decision.behavior == Behavior::Deny {
+            prop_assert_eq!(decision.behavior, DecisionBehavior::Deny);
+        } else if decision.behavior == DecisionBehavior::Deny {
             prop_assert_eq!(mode, PermissionMode::DontAsk);
         }
     }

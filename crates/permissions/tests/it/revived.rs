@@ -7,20 +7,20 @@ use haft_contract::{
     PermissionMode,
 };
 use haft_permissions::{
-    List, PathContext, PatternBases, Policy, RuleSource, Rules, SandboxSettings, SettingsScope,
-    confine, control_names, restore_rules, revive_hidden, rules::RuleClass, sandbox::SettingsHost,
+    List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SandboxSettings, SettingsScope,
+    confine, control_names, restore_rules, restore_hidden, rules::RuleClass, sandbox::SettingsHost,
 };
 use serde_json::json;
 
 use crate::judged::facts;
 
-fn rules(root: &Path) -> Rules {
+fn rules(root: &Path) -> RuleSet {
     let bases = PatternBases {
         cwd: root.into(),
         home: root.join("home"),
         slash: root.into(),
     };
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     for (list, text) in [
         (List::Deny, "Read(secret/**)"),
         (List::Deny, "Read(~/*.key)"),
@@ -30,7 +30,7 @@ fn rules(root: &Path) -> Rules {
         (List::Ask, "WebFetch(domain:ask.example.com)"),
         (List::Deny, "WebFetch(domain:bad.example.com)"),
     ] {
-        let added = rules.add(list, text, RuleSource::of(SettingsScope::User), &bases);
+        let added = rules.add(list, text, RuleSource::from_scope(SettingsScope::User), &bases);
         assert_eq!(added, Ok(()), "{text}");
     }
     rules
@@ -71,7 +71,7 @@ fn hidden_files_are_the_same() {
     let mut hidden = 0;
     for before in all {
         let after: HiddenFilter = written_and_read(&before);
-        let after = revive_hidden(after.files());
+        let after = restore_hidden(after.files());
         assert_eq!(after.files(), before.files());
         assert_eq!(after.is_empty(), before.is_empty());
         let absolute = [Path::new("/etc/passwd"), Path::new("/etc/hosts")];
@@ -105,7 +105,7 @@ fn a_confinement_is_the_same() {
     let policy = Policy {
         rules: Arc::new(rules(&root)),
         sandbox: Arc::new(sandbox),
-        ..Policy::of_directories(PermissionMode::Default, std::slice::from_ref(&root))
+        ..Policy::for_directories(PermissionMode::Default, std::slice::from_ref(&root))
             .with_home(Some(&root.join("home")))
     };
     let setting = PathContext {

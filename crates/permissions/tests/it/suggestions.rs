@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    Behavior, CallFacts, List, PathContext, PatternBases, Policy, RuleSource, Rules, SettingsScope,
+    DecisionBehavior, CallFacts, List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SettingsScope,
     decide, suggest, suggest::path_rule,
 };
 use proptest::prelude::*;
@@ -21,14 +21,14 @@ fn bases() -> PatternBases {
 }
 
 fn policy(allow: &[String]) -> Policy {
-    let mut rules = Rules::default();
+    let mut rules = RuleSet::default();
     for rule in allow {
-        let source = RuleSource::of(SettingsScope::Local);
+        let source = RuleSource::from_scope(SettingsScope::Local);
         rules.add(List::Allow, rule, source, &bases()).unwrap();
     }
     Policy {
         rules: Arc::new(rules),
-        ..Policy::of_directories(PermissionMode::Default, &["/p".into()])
+        ..Policy::for_directories(PermissionMode::Default, &["/p".into()])
             .with_home(Some("/h".as_ref()))
     }
 }
@@ -50,7 +50,7 @@ fn offered(line: &str) -> Vec<String> {
 }
 
 fn is_allowed(allow: &[String], line: &str) -> bool {
-    decide(&policy(allow), &bash(line)).behavior == Behavior::Allow
+    decide(&policy(allow), &bash(line)).behavior == DecisionBehavior::Allow
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn an_interpreter_is_offered_by_its_name() {
         assert_eq!(offered("Bash", json!({"command": language})), [""; 0]);
         // What is denied stays denied, and nothing is offered.
         let mut denied = policy(&[]);
-        let source = RuleSource::of(SettingsScope::Local);
+        let source = RuleSource::from_scope(SettingsScope::Local);
         let rules = Arc::make_mut(&mut denied.rules);
         rules
             .add(List::Deny, &format!("Bash({language})"), source, &bases())
@@ -353,8 +353,8 @@ fn rules_compare_words_and_not_the_quotes_around_them() {
 
 #[test]
 fn what_may_not_be_written_may_not_be_edited() {
-    let mut rules = Rules::default();
-    let source = RuleSource::of(SettingsScope::User);
+    let mut rules = RuleSet::default();
+    let source = RuleSource::from_scope(SettingsScope::User);
     rules
         .add(List::Deny, "Write(//p/secret.txt)", source, &bases())
         .unwrap();

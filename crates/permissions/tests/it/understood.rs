@@ -1,6 +1,6 @@
 //! Rules held against the tools there are.
 
-use haft_permissions::{List, PatternBases, RuleSource, Rules, SettingsScope};
+use haft_permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope};
 
 use crate::judged;
 
@@ -30,8 +30,8 @@ fn a_rule_that_means_nothing_to_its_tool_is_left_out_and_told() {
         (List::Allow, "NoSuchTool(x)"),
         (List::Deny, "no_such_tool(a:b)"),
     ] {
-        let mut rules = Rules::default();
-        let source = RuleSource::of(SettingsScope::User);
+        let mut rules = RuleSet::default();
+        let source = RuleSource::from_scope(SettingsScope::User);
         rules.add(list, text, source, &bases).unwrap();
         let problems = rules.resolve_for_tools(&judged::specs());
         let problem = problems.first();

@@ -180,7 +180,7 @@ fn fields_of_the_wrong_type_are_absent() {
     else {
         panic!();
     };
-    assert_eq!((set.mode.meaning(), set.mode.value()), (None, &Value::Null));
+    assert_eq!((set.mode.parsed(), set.mode.value()), (None, &Value::Null));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn hooks_of_a_client_keep_their_order_and_ids_that_are_none() {
     let ids: Vec<Option<&str>> = stop
         .hook_callback_ids
         .iter()
-        .map(|id| id.meaning().map(String::as_str))
+        .map(|id| id.parsed().map(String::as_str))
         .collect();
     assert_eq!(ids, [Some("a"), None]);
     assert_eq!((stop.timeout, hooks.0[1].1.len()), (None, 0));
@@ -277,12 +277,12 @@ fn whatever_is_not_a_yes_is_none_and_updates_are_kept_as_written() {
         panic!("{reply:?}");
     };
     assert_eq!(known.value(), &update);
-    let Some(PermissionUpdate::AddRules(rules)) = known.meaning() else {
+    let Some(PermissionUpdate::AddRules(rules)) = known.parsed() else {
         panic!("{known:?}");
     };
     assert_eq!((rules.rules.len(), rules.behavior), (1, None));
     assert_eq!(rules.destination, Some(UpdateDestination::LocalSettings));
-    assert_eq!(unknown.meaning(), None);
+    assert_eq!(unknown.parsed(), None);
     assert_eq!(unknown.value(), &json!({"type": "odd"}));
     assert_eq!(RawOrParsed::<u8>::from(json!("x")).into_value(), json!("x"));
 }

@@ -15,7 +15,7 @@ pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
     add(&[&word("--ro-bind"), &word("/"), &word("/")]);
     add(&[&word("--dev"), &word("/dev")]);
     add(&[&word("--proc"), &word("/proc")]);
-    let closed = closed_directories::of(plan);
+    let closed = closed_directories::from_plan(plan);
     for one in &closed {
         if one.directory.is_dir() {
             let directory = one.directory.as_os_str().to_owned();
@@ -48,7 +48,7 @@ pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
                 let paths = paths.iter();
                 paths.filter_map(|path| path.canonicalize().ok()).collect()
             };
-            let (immutable, replaceable) = workspace.kept_and_judged(plan.is_mediated());
+            let (immutable, replaceable) = workspace.split_protected(plan.is_mediated());
             let (protected, replaceable) = (real(immutable), real(replaceable));
             let pinned: BTreeSet<_> = protected
                 .iter()

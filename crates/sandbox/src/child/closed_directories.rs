@@ -33,7 +33,7 @@ impl ClosedDirectory {
 }
 
 /// Returns the directories that a plan closes. A directory that is itself open is not closed.
-pub(super) fn of(plan: &SandboxPlan) -> Vec<ClosedDirectory> {
+pub(super) fn from_plan(plan: &SandboxPlan) -> Vec<ClosedDirectory> {
     let (closed, writable) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&reading.closed, &[][..]),
         SandboxProfile::Workspace(workspace) => (&workspace.closed, &workspace.writable[..]),
@@ -81,7 +81,7 @@ pub(super) fn outermost<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<&'a Pa
 /// Closes the directories of a plan. The calling process must have its own mount namespace, with
 /// nothing else mounted in it yet.
 pub(super) fn close(plan: &SandboxPlan) -> io::Result<()> {
-    for closed in of(plan) {
+    for closed in from_plan(plan) {
         if closed.directory.is_dir() {
             let named = |error: io::Error| {
                 let text = format!("{}: {error}", closed.directory.display());

@@ -72,7 +72,7 @@ pub(super) struct PreparedConfinement {
     /// Passes the calls that create files or open them for writing to the guard.
     mediated: Option<BpfProgram>,
     /// Whether Landlock is the only protection of files.
-    alone: bool,
+    only_landlock: bool,
 }
 
 impl PreparedConfinement {
@@ -93,7 +93,7 @@ impl PreparedConfinement {
                 .transpose()?,
             filters,
             mediated: mediated.then(filter::mediated).transpose()?,
-            alone: plan.mechanism == Mechanism::Reduced,
+            only_landlock: plan.mechanism == Mechanism::Reduced,
         }))
     }
 
@@ -101,19 +101,19 @@ impl PreparedConfinement {
     pub(super) fn guard(&self) -> Result<EnforcedConfinement, SetupFailure> {
         limits()?;
         let status = restrict(&self.guard)?;
-        if self.alone && status == RulesetStatus::NotEnforced {
+        if self.only_landlock && status == RulesetStatus::NotEnforced {
             let missing = io::Error::from(io::ErrorKind::Unsupported);
             return Err(SetupFailure::new("Landlock", &missing));
         }
         // The guard needs this capability to read the arguments of calls made by programs that are
         // not dumpable.
         let retained = match self.mediated {
-            Some(_) => kept().union(CapabilitySet::SYS_PTRACE),
-            None => kept(),
+            Some(_) => retained_capabilities().union(CapabilitySet::SYS_PTRACE),
+            None => retained_capabilities(),
         };
         capabilities(retained)?;
         Ok(EnforcedConfinement {
-            apart: status == RulesetStatus::FullyEnforced,
+            is_isolated: status == RulesetStatus::FullyEnforced,
             mediated: self.mediated.is_some() && status != RulesetStatus::NotEnforced,
         })
     }
@@ -124,7 +124,7 @@ impl PreparedConfinement {
         if let Some(ruleset) = &self.shell {
             restrict(ruleset)?;
         }
-        capabilities(kept())?;
+        capabilities(retained_capabilities())?;
         for program in &self.filters {
             filter::apply(program)?;
         }
@@ -149,7 +149,7 @@ fn is_browser(plan: &SandboxPlan) -> bool {
 #[derive(Default)]
 pub(super) struct EnforcedConfinement {
     /// Whether the command cannot affect other commands, even if it sees their processes.
-    pub(super) apart: bool,
+    pub(super) is_isolated: bool,
     /// Whether the command creates and changes files only through its guard.
     pub(super) mediated: bool,
 }
@@ -275,7 +275,7 @@ fn restrict(ruleset: &RulesetCreated) -> Result<RulesetStatus, SetupFailure> {
 }
 
 /// Returns the capabilities that this process retains.
-fn kept() -> CapabilitySet {
+fn retained_capabilities() -> CapabilitySet {
     if geteuid().is_root() {
         KEPT
     } else {
@@ -286,7 +286,7 @@ fn kept() -> CapabilitySet {
 /// Drops capabilities. Must come last: the other restrictions need them.
 fn capabilities(retained: CapabilitySet) -> Result<(), SetupFailure> {
     step("capabilities", || {
-        for capability in CapabilitySet::all().difference(kept()).iter() {
+        for capability in CapabilitySet::all().difference(retained_capabilities()).iter() {
             match remove_capability_from_bounding_set(capability) {
                 // The kernel does not know the capability, or this user has none to drop.
                 Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => {}

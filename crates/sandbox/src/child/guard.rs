@@ -35,11 +35,11 @@ use super::{
     hidden_file_cover::HiddenFileCover,
     keeper::{SetupFailure, step},
     mounts, program,
-    shell::{GuardedShell, ShellRequest},
+    shell::{GuardedShell, ShellReport},
 };
 use crate::{
     Mechanism, NameUse, RefusedWrite, process_tree,
-    protocol::{self, Bytes, GuardEvent, GuardOrder, SandboxPlan},
+    protocol::{self, OsBytes, GuardEvent, GuardOrder, SandboxPlan},
 };
 
 /// The first and the longest interval between checks for processes that are left after the command
@@ -70,7 +70,7 @@ pub(super) struct GuardParams<'a> {
 pub(super) fn run(params: GuardParams<'_>) -> i32 {
     let plan = params.plan;
     let error_socket = params.socket.try_clone();
-    match Guard::new(params) {
+    match CommandGuard::new(params) {
         Ok(mut guard) => {
             if !matches!(guard.watch(plan), Ok(WatchEnd::Gone)) {
                 guard.kill();
@@ -100,7 +100,7 @@ pub(super) fn refuse(socket: OwnedFd, failed: SetupFailure) {
 }
 
 /// The guard of one command.
-struct Guard<'a> {
+struct CommandGuard<'a> {
     socket: UnixStream,
     keeper: Option<OwnedFd>,
     confinement: Option<&'a PreparedConfinement>,
@@ -149,7 +149,7 @@ enum WatchEnd {
     Unwanted,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> CommandGuard<'a> {
     fn new(params: GuardParams<'a>) -> Result<Self, SetupFailure> {
         let GuardParams {
             plan,
@@ -172,7 +172,7 @@ impl<'a> Guard<'a> {
         confine::secrecy()?;
         // The guard must do this before it drops the rights to see all directories.
         let cover = match confinement {
-            Some(_) => HiddenFileCover::of(plan)?,
+            Some(_) => HiddenFileCover::for_plan(plan)?,
             None => None,
         };
         let enforced = match confinement {
@@ -195,12 +195,12 @@ impl<'a> Guard<'a> {
             (Some(_), false) => 1,
             (Some(_), true) => program::FENCES,
         };
-        let (sockets, network, link) = match step("", || GuardSockets::of(plan))? {
+        let (sockets, network, link) = match step("", || GuardSockets::for_plan(plan))? {
             Some((sockets, network, link)) => (Some(sockets), Some(network), Some(link)),
             None => (None, None, None),
         };
         let ready = GuardEvent::Standing {
-            apart: own || enforced.apart,
+            apart: own || enforced.is_isolated,
             mediated: enforced.mediated,
             fences,
             network,
@@ -270,15 +270,15 @@ impl<'a> Guard<'a> {
                 pause = Some(pause.map_or(left, |pause| pause.min(left)));
             }
             let GuardWake {
-                heard: has_order,
-                keeper_gone: keeper_ended,
+                has_order,
+                keeper_ended,
                 shell_ended,
-                told: has_report,
-                called: has_call,
+                has_report,
+                has_call,
                 no_more_calls,
-                changed: cover_changed,
-                asked: ready_fences,
-                wants_socket: socket_requested,
+                cover_changed,
+                ready_fences,
+                socket_requested,
             } = self.wait(pause)?;
             if keeper_ended {
                 return Ok(WatchEnd::Unwanted);
@@ -323,7 +323,7 @@ impl<'a> Guard<'a> {
                         judged,
                     }) => {
                         self.asks = judged;
-                        let sourced = sourced.as_ref().map(Bytes::as_slice);
+                        let sourced = sourced.as_ref().map(OsBytes::as_slice);
                         self.start(cwd.as_slice(), sourced, &text)?;
                     }
                     Some(GuardOrder::Judged {
@@ -347,7 +347,7 @@ impl<'a> Guard<'a> {
                     }
                 }
             }
-            if self.shell.told == ShellRequest::Took {
+            if self.shell.last_report == ShellReport::Took {
                 self.output = None;
             }
             if self.ended {
@@ -412,7 +412,7 @@ impl<'a> Guard<'a> {
         let Some(mediator) = &mut self.shell.mediator else {
             return Ok(());
         };
-        let question = mediator.take(self.asks)?;
+        let question = mediator.receive_call(self.asks)?;
         self.ask_about_name(question)
     }
 
@@ -496,7 +496,7 @@ impl<'a> Guard<'a> {
             process_tree::kill_below(process::id(), &[], || self.reap());
         }
         self.output = None;
-        if self.shell.told == ShellRequest::Nothing {
+        if self.shell.last_report == ShellReport::Nothing {
             self.shell.read_report();
         }
         let mut report_text = Vec::new();

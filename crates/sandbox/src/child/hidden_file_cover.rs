@@ -32,7 +32,7 @@ use crate::{Mechanism, SandboxProfile, protocol::SandboxPlan};
 /// The mounts over the hidden files of a command, and the watches on their directories.
 pub(super) struct HiddenFileCover {
     hidden: Vec<HiddenPath>,
-    masks: Masks,
+    masks: HidingMounts,
     inotify: OwnedFd,
     /// Names whose change may uncover a file: those of hidden files and of directories above them.
     names: Vec<WatchedName>,
@@ -75,7 +75,7 @@ impl HiddenFileCover {
     /// Starts watching. Returns `None` if the profile hides no files or the mechanism cannot hide
     /// them. Fails if a file is not hidden now, because it was replaced or created after the sandbox
     /// was set up.
-    pub(super) fn of(plan: &SandboxPlan) -> Result<Option<Self>, SetupFailure> {
+    pub(super) fn for_plan(plan: &SandboxPlan) -> Result<Option<Self>, SetupFailure> {
         let hidden = match &plan.profile {
             SandboxProfile::ReadOnly(reading) => &reading.hidden,
             SandboxProfile::Workspace(workspace) => &workspace.hidden,
@@ -84,17 +84,17 @@ impl HiddenFileCover {
         if hidden.is_empty() || plan.mechanism >= Mechanism::Reduced {
             return Ok(None);
         }
-        Self::over(hidden, plan.mechanism).map(Some)
+        Self::for_files(hidden, plan.mechanism).map(Some)
     }
 
     /// Starts watching these files.
-    fn over(hidden: &[PathBuf], mechanism: Mechanism) -> Result<Self, SetupFailure> {
+    fn for_files(hidden: &[PathBuf], mechanism: Mechanism) -> Result<Self, SetupFailure> {
         let inotify = step("watching hidden files", || {
             init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
         })?;
         let mut cover = Self {
             hidden: Vec::new(),
-            masks: Masks::new(mechanism),
+            masks: HidingMounts::new(mechanism),
             inotify,
             names: hidden.iter().flat_map(|path| names(path)).collect(),
             watches: BTreeMap::new(),
@@ -226,14 +226,14 @@ fn names(path: &Path) -> impl Iterator<Item = WatchedName> {
 }
 
 /// The mounts that may cover a hidden file.
-struct Masks {
+struct HidingMounts {
     known: Vec<(u64, u64)>,
     /// Whether the mechanism is bubblewrap, which mounts a new, closed directory over each hidden
     /// one.
     of_bubblewrap: bool,
 }
 
-impl Masks {
+impl HidingMounts {
     fn new(mechanism: Mechanism) -> Self {
         let known = super::mounts::MASKS.iter().chain(&["/dev/null"]);
         Self {
@@ -298,7 +298,7 @@ mod tests {
         }
 
         fn cover(&self) -> HiddenFileCover {
-            HiddenFileCover::over(&[self.hidden()], Mechanism::Namespaces).unwrap()
+            HiddenFileCover::for_files(&[self.hidden()], Mechanism::Namespaces).unwrap()
         }
     }
 
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(cover.uncovered_by_change().unwrap(), None);
         place.replaces();
         assert_eq!(cover.uncovered_by_change().unwrap(), Some(place.hidden()));
-        assert!(HiddenFileCover::over(&[place.hidden()], Mechanism::Namespaces).is_err());
+        assert!(HiddenFileCover::for_files(&[place.hidden()], Mechanism::Namespaces).is_err());
     }
 
     #[test]

@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     Mechanism, PROXY_PORT, SandboxNetwork, SandboxProfile,
-    fork::{Forked, fork, fork_into},
+    fork::{ForkSide, fork, fork_into},
     process_tree,
     protocol::{self, KeeperReply, SandboxPlan},
     scratch_lease,
@@ -123,11 +123,11 @@ pub(super) fn main() -> i32 {
         .map_err(io::Error::from)
         .and_then(|waiter| Ok((fork()?, waiter)));
     match forked {
-        Ok((Forked::Child, waiter)) => {
+        Ok((ForkSide::Child, waiter)) => {
             drop(socket);
             enter(channel, &plan, &file, waiter)
         }
-        Ok((Forked::Parent(keeper), _)) => {
+        Ok((ForkSide::Parent(keeper), _)) => {
             drop((channel, file));
             waiter::run(&socket, keeper, &plan.scratch)
         }
@@ -210,17 +210,17 @@ fn enter(channel: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: OwnedFd)
             Mechanism::Namespaces if plan.profile != SandboxProfile::Full => {
                 namespaces::enter(plan)?;
                 let forked = step("the first process", fork)?;
-                if matches!(forked, Forked::Child) {
+                if matches!(forked, ForkSide::Child) {
                     mounts::set_up(plan)?;
                 }
                 Ok(forked)
             }
-            _ => Ok(Forked::Child),
+            _ => Ok(ForkSide::Child),
         }
     })();
     match entered {
-        Ok(Forked::Child) => keep(channel, plan, file, &waiter),
-        Ok(Forked::Parent(first)) => {
+        Ok(ForkSide::Child) => serve_commands(channel, plan, file, &waiter),
+        Ok(ForkSide::Parent(first)) => {
             // Only the first process may hold the socket. This process waits, so that the first one
             // does not stay a zombie.
             drop(channel);
@@ -236,7 +236,7 @@ fn null_stdin() -> io::Result<()> {
 }
 
 /// Serves commands in the finished sandbox.
-fn keep(socket: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: &OwnedFd) -> i32 {
+fn serve_commands(socket: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: &OwnedFd) -> i32 {
     let mut plan = plan.clone();
     if let SandboxProfile::Workspace(workspace) = &mut plan.profile
         && plan.mechanism == Mechanism::Reduced
@@ -366,13 +366,13 @@ impl KeeperServer<'_> {
                     .map_err(io::Error::from)
                     .and_then(|keeper| Ok((self.fork()?, keeper)));
                 match forked {
-                    Ok((Forked::Child, keeper)) => {
+                    Ok((ForkSide::Child, keeper)) => {
                         // With the socket, a guard would keep the sandbox alive.
                         drop(socket);
                         drop(guards);
                         return self.guard(theirs, output, keeper);
                     }
-                    Ok((Forked::Parent(pid), _)) => match pidfd_open(pid, PidfdFlags::empty()) {
+                    Ok((ForkSide::Parent(pid), _)) => match pidfd_open(pid, PidfdFlags::empty()) {
                         Ok(handle) => guards.push(GuardProcess { pid, handle }),
                         Err(_) => break,
                     },
@@ -387,7 +387,7 @@ impl KeeperServer<'_> {
     /// Forks the process that becomes a guard. It is the first process of a new PID namespace,
     /// which its command shares. A command therefore cannot see, signal or trace processes of
     /// other commands, and cannot affect its guard.
-    fn fork(&self) -> io::Result<Forked> {
+    fn fork(&self) -> io::Result<ForkSide> {
         let spaces = self.plan.mechanism == Mechanism::Namespaces && self.confinement.is_some();
         if spaces && self.plan.own_processes {
             fork_into(UnshareFlags::NEWPID | UnshareFlags::NEWNS)

@@ -81,7 +81,7 @@ pub(super) fn set_up(plan: &SandboxPlan) -> Result<(), SetupFailure> {
     writable.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
     step("read-only files", || freeze(&writable))?;
     let mut table = step("the list of mounts", mounts)?;
-    let (immutable, replaceable) = workspace.kept_and_judged(plan.is_mediated());
+    let (immutable, replaceable) = workspace.split_protected(plan.is_mediated());
     for path in &immutable {
         if path.exists() {
             step_at(path, || protect(path, &writable, &plan.scratch, &mut table))?;
@@ -225,7 +225,7 @@ fn protect(
     path: &Path,
     writable: &[PathBuf],
     scratch: &Path,
-    table: &mut Mounts,
+    table: &mut MountTable,
 ) -> io::Result<()> {
     let way = PathLinks::to(path)?;
     for link in &way.links {
@@ -236,7 +236,7 @@ fn protect(
     }
     hold(&above(&way.end, writable), table)?;
     mount_bind_recursive(&way.end, &way.end)?;
-    note(&way.end, table);
+    record_mount(&way.end, table);
     for (mounted, flags) in table.iter_mut() {
         if mounted.starts_with(&way.end) && !mounted.starts_with(scratch) {
             *flags |= MountFlags::RDONLY;
@@ -262,18 +262,18 @@ pub(super) fn above(path: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Prevents directories from being moved, by making each a mount point.
-fn hold(directories: &[PathBuf], table: &mut Mounts) -> io::Result<()> {
+fn hold(directories: &[PathBuf], table: &mut MountTable) -> io::Result<()> {
     for directory in directories {
         if !table.contains_key(directory) {
             mount_bind_recursive(directory, directory)?;
-            note(directory, table);
+            record_mount(directory, table);
         }
     }
     Ok(())
 }
 
 /// Prevents a symlink from being moved, by mounting it over itself.
-fn pin(link: &Path, table: &mut Mounts) -> io::Result<()> {
+fn pin(link: &Path, table: &mut MountTable) -> io::Result<()> {
     if table.contains_key(link) {
         return Ok(());
     }
@@ -283,13 +283,13 @@ fn pin(link: &Path, table: &mut Mounts) -> io::Result<()> {
     let itself = open_tree(CWD, link, flags)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     move_mount(&itself, c"", CWD, link, flags)?;
-    note(link, table);
+    record_mount(link, table);
     Ok(())
 }
 
 /// Adds a path that was just mounted on itself to the table, with the flags of the mount that
 /// contains it.
-fn note(path: &Path, table: &mut Mounts) {
+fn record_mount(path: &Path, table: &mut MountTable) {
     let flags = path.ancestors().find_map(|above| table.get(above).copied());
     table.insert(path.to_path_buf(), flags.unwrap_or(MountFlags::empty()));
 }
@@ -377,11 +377,11 @@ fn sockets_in(directory: &Path, depth: u32, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-type Mounts = BTreeMap<PathBuf, MountFlags>;
+type MountTable = BTreeMap<PathBuf, MountFlags>;
 
 /// Returns the mount points with their flags. If several mounts are at one path, the last one
 /// applies: it is on top.
-fn mounts() -> io::Result<Mounts> {
+fn mounts() -> io::Result<MountTable> {
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     Ok(table.lines().filter_map(parse).collect())
 }

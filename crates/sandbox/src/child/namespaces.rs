@@ -14,7 +14,7 @@ use rustix::{
 use super::keeper::{SetupFailure, step};
 use crate::{
     SandboxNetwork, SandboxProfile,
-    fork::{Forked, fork, unshare},
+    fork::{ForkSide, fork, unshare},
     protocol::SandboxPlan,
 };
 
@@ -55,7 +55,7 @@ fn among_all_users() -> io::Result<()> {
     let process = getpid();
     let (mut left, entered) = io::pipe()?;
     match fork()? {
-        Forked::Child => {
+        ForkSide::Child => {
             drop(entered);
             // Nothing is sent: the other process closes its end after it entered the namespace.
             let _ = left.read(&mut [0]);
@@ -67,7 +67,7 @@ fn among_all_users() -> io::Result<()> {
             }
             process::exit(0);
         }
-        Forked::Parent(second) => {
+        ForkSide::Parent(second) => {
             let moved = unshare(UnshareFlags::NEWUSER);
             drop((left, entered));
             waitpid(Some(second), WaitOptions::empty())?;

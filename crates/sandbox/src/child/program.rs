@@ -17,11 +17,11 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFl
 use super::{
     confine::PreparedConfinement,
     keeper::{SetupFailure, step},
-    shell::{GuardedShell, ShellRequest, fork_to},
+    shell::{GuardedShell, ShellReport, fork_to},
 };
 use crate::{
     fork::{default_signals, place_files},
-    protocol::{self, Bytes, FILES, GuardOrder, SandboxPlan},
+    protocol::{self, OsBytes, FILES, GuardOrder, SandboxPlan},
 };
 
 /// The number of pipes that are read only after the guard's confirmation: standard output and
@@ -52,7 +52,7 @@ pub(super) fn start(
         handle,
         go: None,
         report: None,
-        told: ShellRequest::Took,
+        last_report: ShellReport::Took,
         with_snapshot: false,
         mediator,
     };
@@ -105,7 +105,7 @@ fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
             "the number of open files differs from the announced number",
         ));
     }
-    let text = |bytes: Bytes| OsString::from(bytes);
+    let text = |bytes: OsBytes| OsString::from(bytes);
     let order = ProgramOrder {
         program: text(program).into(),
         arguments: arguments.into_iter().map(text).collect(),

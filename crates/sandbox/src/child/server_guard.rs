@@ -25,7 +25,7 @@ use rustix::{
 
 use super::keeper::reap_all;
 use crate::{
-    fork::{Forked, fork},
+    fork::{ForkSide, fork},
     process_tree,
 };
 
@@ -67,11 +67,11 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
     }
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
     let child = match fork().map_err(|error| error.to_string())? {
-        Forked::Parent(child) => child,
-        Forked::Child => return Err(become_server(&command, arguments)),
+        ForkSide::Parent(child) => child,
+        ForkSide::Child => return Err(become_server(&command, arguments)),
     };
     let ended = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
-    let _ = let_go(); // if this fails, closed pipes go unnoticed, but the server works
+    let _ = close_pipes(); // if this fails, closed pipes go unnoticed, but the server works
     loop {
         let mut watched = [
             PollFd::new(&died, PollFlags::IN),
@@ -116,7 +116,7 @@ fn become_server(command: &OsString, arguments: impl Iterator<Item = OsString>) 
 }
 
 /// Closes this process's copies of the pipes, which only the server uses.
-fn let_go() -> std::io::Result<()> {
+fn close_pipes() -> std::io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;

@@ -25,7 +25,7 @@ use super::{
     mediate::Mediator,
 };
 use crate::{
-    fork::{Forked, fork},
+    fork::{ForkSide, fork},
     protocol::{self, SandboxPlan},
 };
 
@@ -44,7 +44,7 @@ pub(super) struct GuardedShell {
     pub(super) go: Option<File>,
     /// The pipe on which the shell reports. A program has none.
     pub(super) report: Option<File>,
-    pub(super) told: ShellRequest,
+    pub(super) last_report: ShellReport,
     pub(super) with_snapshot: bool,
     /// Opens files for the shell.
     pub(super) mediator: Option<Mediator>,
@@ -52,7 +52,7 @@ pub(super) struct GuardedShell {
 
 /// The report that a shell has sent so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ShellRequest {
+pub(super) enum ShellReport {
     Nothing,
     /// The shell took its command and must not be replaced.
     Took,
@@ -86,7 +86,7 @@ impl GuardedShell {
             handle,
             go: Some(go.into()),
             report: Some(report.into()),
-            told: ShellRequest::Nothing,
+            last_report: ShellReport::Nothing,
             with_snapshot: snapshot.is_some(),
             mediator,
         })
@@ -95,26 +95,26 @@ impl GuardedShell {
     /// Reads the report of the shell.
     pub(super) fn read_report(&mut self) {
         let Some(report) = &mut self.report else {
-            self.told = ShellRequest::Silent;
+            self.last_report = ShellReport::Silent;
             return;
         };
-        self.told = match report.read(&mut [0]) {
-            Ok(1..) => ShellRequest::Took,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ShellRequest::Nothing,
-            Ok(0) | Err(_) => ShellRequest::Silent,
+        self.last_report = match report.read(&mut [0]) {
+            Ok(1..) => ShellReport::Took,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ShellReport::Nothing,
+            Ok(0) | Err(_) => ShellReport::Silent,
         };
     }
 }
 
 /// A new process, its pidfd, and the mediator that opens files for it.
-type Begun = (Pid, OwnedFd, Option<Mediator>);
+type StartedProcess = (Pid, OwnedFd, Option<Mediator>);
 
 /// Forks a process that executes another program, and waits until it did. `execute` returns only if
 /// that fails, with the failed step and the socket to this process that it received.
 pub(super) fn fork_to(
     plan: &SandboxPlan,
     execute: impl FnOnce(OwnedFd) -> (SetupFailure, OwnedFd),
-) -> io::Result<Result<Begun, SetupFailure>> {
+) -> io::Result<Result<StartedProcess, SetupFailure>> {
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -122,7 +122,7 @@ pub(super) fn fork_to(
         None,
     )?;
     let pid = match fork()? {
-        Forked::Child => {
+        ForkSide::Child => {
             drop(ours);
             let (failed, theirs) = execute(theirs);
             let _ = serde_json::to_vec(&failed)
@@ -130,7 +130,7 @@ pub(super) fn fork_to(
                 .and_then(|failed| protocol::send(&theirs, &failed, &[]));
             process::exit(NOT_FOUND);
         }
-        Forked::Parent(pid) => pid,
+        ForkSide::Parent(pid) => pid,
     };
     drop(theirs);
     // The socket is closed on exec.

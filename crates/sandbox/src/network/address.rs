@@ -32,15 +32,15 @@ pub enum SpecialAddress {
 impl SpecialAddress {
     /// Returns the purpose of an address; `None` if it is public. An address that embeds an IPv4
     /// address (mapped, NAT64, 6to4) is public only if that one is.
-    pub fn of(address: IpAddr) -> Option<Self> {
+    pub fn classify(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
-            IpAddr::V4(address) => of_v4(address),
-            IpAddr::V6(address) => of_v6(address),
+            IpAddr::V4(address) => classify_v4(address),
+            IpAddr::V6(address) => classify_v6(address),
         }
     }
 }
 
-fn of_v4(address: Ipv4Addr) -> Option<SpecialAddress> {
+fn classify_v4(address: Ipv4Addr) -> Option<SpecialAddress> {
     let special = match address.octets() {
         // The second is Azure's, in a public range. The addresses of other clouds are in ranges
         // below.
@@ -61,13 +61,13 @@ fn of_v4(address: Ipv4Addr) -> Option<SpecialAddress> {
     Some(special)
 }
 
-fn of_v6(address: Ipv6Addr) -> Option<SpecialAddress> {
+fn classify_v6(address: Ipv6Addr) -> Option<SpecialAddress> {
     let special = match address.segments() {
         [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] => SpecialAddress::Metadata,
         [0, 0, 0, 0, 0, 0, 0, 0] => SpecialAddress::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => SpecialAddress::Loopback,
         [0x0064, 0xff9b, 0, 0, 0, 0, ..] | [0x2002, ..] => {
-            return embedded(address.into()).and_then(of_v4);
+            return embedded(address.into()).and_then(classify_v4);
         }
         [0xfc00..=0xfdff, ..] => SpecialAddress::Private,
         // Site-local addresses are deprecated, but still in use.
@@ -177,7 +177,7 @@ mod tests {
         ];
         for (address, expected) in cases {
             assert_eq!(
-                SpecialAddress::of(address.parse().unwrap()),
+                SpecialAddress::classify(address.parse().unwrap()),
                 expected,
                 "{address}"
             );
@@ -192,13 +192,13 @@ mod tests {
             if v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_multicast()
                 || v4.is_broadcast() || v4.is_documentation() || v4.is_unspecified()
             {
-                prop_assert!(SpecialAddress::of(v4.into()).is_some());
+                prop_assert!(SpecialAddress::classify(v4.into()).is_some());
             }
             let v6 = Ipv6Addr::from(wide);
             if v6.is_loopback() || v6.is_multicast() || v6.is_unique_local()
                 || v6.is_unicast_link_local() || v6.is_unspecified()
             {
-                prop_assert!(SpecialAddress::of(v6.into()).is_some());
+                prop_assert!(SpecialAddress::classify(v6.into()).is_some());
             }
         }
 
@@ -212,7 +212,7 @@ mod tests {
                 Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low),
                 Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
             ] {
-                prop_assert_eq!(SpecialAddress::of(wrapped.into()), SpecialAddress::of(v4.into()));
+                prop_assert_eq!(SpecialAddress::classify(wrapped.into()), SpecialAddress::classify(v4.into()));
             }
         }
     }

@@ -52,7 +52,7 @@ impl AllowedAddresses {
         if self.denied.contains(&address) || inner.is_some_and(|it| self.denied.contains(&it)) {
             return Err(format!("{at} denied by a rule. Nothing overrides that."));
         }
-        match SpecialAddress::of(address) {
+        match SpecialAddress::classify(address) {
             None => Ok(()),
             Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
                 Err(format!("{at} {special}. No rule allows that."))

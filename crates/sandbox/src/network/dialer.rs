@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    GateLogEntry, GateRequest, GateVerdict, Host, NetworkGate, ProxyLimits, Resolve, addresses_of,
+    GateLogEntry, GateRequest, GateVerdict, Host, NetworkGate, ProxyLimits, NameResolver, addresses_of,
     log::GateLog,
 };
 use crate::CommandNetwork;
@@ -20,7 +20,7 @@ use crate::CommandNetwork;
 /// The state that the connections of a proxy share.
 pub(super) struct Dialer {
     pub(super) gate: Arc<dyn NetworkGate>,
-    pub(super) resolver: Arc<dyn Resolve>,
+    pub(super) resolver: Arc<dyn NameResolver>,
     pub(super) limits: ProxyLimits,
     pub(super) log: GateLog,
 }
@@ -53,7 +53,7 @@ impl Dialer {
                 port,
                 method: method.map(str::to_owned),
                 allowed: false,
-                because,
+                reason: because,
                 address: None,
             });
             failure
@@ -72,13 +72,13 @@ impl Dialer {
             port: request.port,
             method: request.method.clone(),
             allowed: false,
-            because: String::new(),
+            reason: String::new(),
             address: None,
         };
         let (host, port) = (request.host.clone(), request.port);
         let verdict = tokio::select! {
             biased;
-            verdict = self.gate.judge(request) => verdict,
+            verdict = self.gate.decide(request) => verdict,
             () = gone => GateVerdict::Refuse {
                 because: "The client left before it was decided.".to_owned(),
             },
@@ -91,7 +91,7 @@ impl Dialer {
                     Ok(addresses) => (because, reach, addresses, None),
                     Err(error) => {
                         let text = format!("The host {host} cannot be resolved: {error}.\n");
-                        (entry.allowed, entry.because) = (true, because);
+                        (entry.allowed, entry.reason) = (true, because);
                         self.log.add(entry);
                         return Err(DialFailure::Unresolved(text));
                     }
@@ -118,7 +118,7 @@ impl Dialer {
         }
         let (outcome, address) = connect(&addresses, port, network.as_ref(), deadline).await;
         entry.allowed = true;
-        entry.because = because;
+        entry.reason = because;
         entry.address = Some(address);
         self.log.add(entry);
         outcome.map_err(|error| {
@@ -132,7 +132,7 @@ impl Dialer {
 
     fn refused(&self, entry: GateLogEntry, because: String) -> DialFailure {
         let failure = DialFailure::Refused(refusal(&entry.host, entry.port, &because));
-        self.log.add(GateLogEntry { because, ..entry });
+        self.log.add(GateLogEntry { reason: because, ..entry });
         failure
     }
 }

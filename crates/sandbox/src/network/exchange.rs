@@ -11,7 +11,7 @@ use super::{
     ProxyLimits,
     body::{CopyError, HttpBodyFraming},
     connection_end::{ConnectionEnd, discard},
-    head::{Framing, HeaderFields, HttpVersion, RequestHead, ResponseHead, read_response},
+    head::{DeclaredFraming, HeaderFields, HttpVersion, RequestHead, ResponseHead, read_response},
     idle::IdleClock,
     line::ReadError,
     proxy_reply::ProxyReply,
@@ -34,7 +34,7 @@ impl HttpExchange {
     /// Creates the exchange for a request with this head to this site (host and port, as in a URL).
     pub(super) fn new(
         head: &RequestHead,
-        framing: Framing,
+        framing: DeclaredFraming,
         site: &str,
         path: &str,
         limits: &ProxyLimits,
@@ -44,9 +44,9 @@ impl HttpExchange {
         Self {
             start: with_fields(first, &head.fields, framing, true),
             body: match framing {
-                Framing::Unsaid => HttpBodyFraming::Empty,
-                Framing::Length(length) => HttpBodyFraming::Length(length),
-                Framing::Chunked => HttpBodyFraming::Chunked,
+                DeclaredFraming::Unsaid => HttpBodyFraming::Empty,
+                DeclaredFraming::Length(length) => HttpBodyFraming::Length(length),
+                DeclaredFraming::Chunked => HttpBodyFraming::Chunked,
             },
             version: head.version,
             is_head: head.method == "HEAD",
@@ -118,7 +118,7 @@ impl HttpExchange {
                         return Err(ProxyReply::bad_gateway(&ReadError::TooLong));
                     }
                     if self.version == HttpVersion::Http11 {
-                        let bytes = with_fields(first(&head), &head.fields, Framing::Unsaid, false);
+                        let bytes = with_fields(first(&head), &head.fields, DeclaredFraming::Unsaid, false);
                         if to_client.write_all(&bytes).await.is_err() {
                             return Ok(ConnectionEnd::Broken);
                         }
@@ -129,9 +129,9 @@ impl HttpExchange {
         };
         let body = match framing {
             _ if self.is_head || matches!(head.status, 204 | 304) => HttpBodyFraming::Empty,
-            Framing::Unsaid => HttpBodyFraming::UntilClose,
-            Framing::Length(length) => HttpBodyFraming::Length(length),
-            Framing::Chunked => HttpBodyFraming::Chunked,
+            DeclaredFraming::Unsaid => HttpBodyFraming::UntilClose,
+            DeclaredFraming::Length(length) => HttpBodyFraming::Length(length),
+            DeclaredFraming::Chunked => HttpBodyFraming::Chunked,
         };
         let bytes = with_fields(first(&head), &head.fields, framing, true);
         if to_client.write_all(&bytes).await.is_err() {
@@ -162,7 +162,7 @@ fn first(head: &ResponseHead) -> String {
 
 /// Returns a message head: its first lines, the fields that may be forwarded, and those of the
 /// proxy.
-fn with_fields(first: String, fields: &HeaderFields, framing: Framing, closes: bool) -> Vec<u8> {
+fn with_fields(first: String, fields: &HeaderFields, framing: DeclaredFraming, closes: bool) -> Vec<u8> {
     let mut head = first.into_bytes();
     for (name, value) in fields.iter() {
         if name == "host" || fields.is_of_connection(name) {
@@ -174,11 +174,11 @@ fn with_fields(first: String, fields: &HeaderFields, framing: Framing, closes: b
         head.extend_from_slice(b"\r\n");
     }
     match framing {
-        Framing::Unsaid => {}
-        Framing::Length(length) => {
+        DeclaredFraming::Unsaid => {}
+        DeclaredFraming::Length(length) => {
             head.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
         }
-        Framing::Chunked => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        DeclaredFraming::Chunked => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
     }
     if closes {
         head.extend_from_slice(b"connection: close\r\n");

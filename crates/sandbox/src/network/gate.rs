@@ -11,7 +11,7 @@ pub type GateFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Decides about each request separately. May take long, because it may ask the user.
 pub trait NetworkGate: Send + Sync {
     /// Decides whether a request may be sent. Called before the name is resolved.
-    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict>;
+    fn decide(&self, request: GateRequest) -> GateFuture<'_, GateVerdict>;
 }
 
 /// A request that is about to leave the sandbox.
@@ -68,7 +68,7 @@ pub struct RuleGate(
 impl RuleGate {
     fn verdict(&self, request: &GateRequest) -> GateVerdict {
         let GateRequest { host, port, .. } = request;
-        let because = match self.0.judge(host, *port) {
+        let because = match self.0.evaluate(host, *port) {
             HostRuleVerdict::Denied(pattern) => {
                 format!("The rule \"{pattern}\" denies it. Nothing overrides that.")
             }
@@ -103,7 +103,7 @@ fn what_allows(host: &Host) -> String {
 }
 
 impl NetworkGate for RuleGate {
-    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
+    fn decide(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.verdict(&request) })
     }
 }

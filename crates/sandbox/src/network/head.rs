@@ -18,14 +18,14 @@ const MOST_FIELDS: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub(super) method: String,
-    pub(super) target: Target,
+    pub(super) target: RequestTarget,
     pub(super) version: HttpVersion,
     pub(super) fields: HeaderFields,
 }
 
 /// The target of a request. The host is unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum RequestTarget {
     /// `CONNECT host:port`.
     Tunnel { host: Vec<u8>, port: u16 },
     /// `GET http://host/path`. The path starts with a slash.
@@ -76,7 +76,7 @@ pub(super) struct HeaderFields(Vec<(String, Vec<u8>)>);
 
 /// The framing of a message body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum DeclaredFraming {
     /// The message does not specify it.
     Unsaid,
     Length(u64),
@@ -121,7 +121,7 @@ impl HeaderFields {
 
     /// Returns the framing of the body. Every ambiguity is an error, because it would allow hiding
     /// one request in another (request smuggling).
-    pub(super) fn framing(&self, version: HttpVersion) -> Result<Framing, ReadError> {
+    pub(super) fn framing(&self, version: HttpVersion) -> Result<DeclaredFraming, ReadError> {
         let mut lengths = self.all("content-length");
         let mut encodings = self.all("transfer-encoding");
         let (length, encoding) = (lengths.next(), encodings.next());
@@ -131,7 +131,7 @@ impl HeaderFields {
             ));
         }
         match (length, encoding) {
-            (None, None) => Ok(Framing::Unsaid),
+            (None, None) => Ok(DeclaredFraming::Unsaid),
             (Some(_), Some(_)) => Err(ReadError::Malformed(
                 "it has both Content-Length and Transfer-Encoding",
             )),
@@ -141,11 +141,11 @@ impl HeaderFields {
                 let length = length.and_then(|length| length.parse().ok());
                 let length =
                     length.ok_or(ReadError::Malformed("Content-Length is not a number"))?;
-                Ok(Framing::Length(length))
+                Ok(DeclaredFraming::Length(length))
             }
             (None, Some(encoding)) => {
                 if version == HttpVersion::Http11 && encoding.eq_ignore_ascii_case(b"chunked") {
-                    return Ok(Framing::Chunked);
+                    return Ok(DeclaredFraming::Chunked);
                 }
                 Err(ReadError::Malformed(
                     "its Transfer-Encoding is not the plain `chunked` of HTTP/1.1",
@@ -264,7 +264,7 @@ fn token(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-fn parse_target(method: &str, target: &[u8]) -> Result<Target, ReadError> {
+fn parse_target(method: &str, target: &[u8]) -> Result<RequestTarget, ReadError> {
     let target = str::from_utf8(target)
         .ok()
         .filter(|target| target.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -274,7 +274,7 @@ fn parse_target(method: &str, target: &[u8]) -> Result<Target, ReadError> {
     if method == "CONNECT" {
         let (host, port) = parse_authority(target.as_bytes())?;
         let port = port.ok_or(ReadError::Malformed("CONNECT needs a port"))?;
-        return Ok(Target::Tunnel { host, port });
+        return Ok(RequestTarget::Tunnel { host, port });
     }
     if target.contains('#') {
         return Err(ReadError::Malformed("the URL has a fragment"));
@@ -290,7 +290,7 @@ fn parse_target(method: &str, target: &[u8]) -> Result<Target, ReadError> {
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let (host, port) = parse_authority(authority.as_bytes())?;
     let slash = if path.starts_with('/') { "" } else { "/" };
-    Ok(Target::Plain {
+    Ok(RequestTarget::Plain {
         host,
         port: port.unwrap_or(80),
         path: format!("{slash}{path}"),

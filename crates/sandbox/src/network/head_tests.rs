@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, BufReader};
 
 use super::{
-    head::{Framing, HttpVersion, RequestHead, Target, read_request, read_response},
+    head::{DeclaredFraming, HttpVersion, RequestHead, RequestTarget, read_request, read_response},
     line::ReadError,
 };
 
@@ -12,17 +12,17 @@ async fn request(mut bytes: &[u8]) -> Result<RequestHead, ReadError> {
     read_request(&mut bytes, 4096).await
 }
 
-fn plain(host: &str, port: u16, path: &str) -> Target {
-    Target::Plain {
+fn plain(host: &str, port: u16, path: &str) -> RequestTarget {
+    RequestTarget::Plain {
         host: host.as_bytes().to_vec(),
         port,
         path: path.to_owned(),
     }
 }
 
-fn tunnel(host: &str, port: u16) -> Target {
+fn tunnel(host: &str, port: u16) -> RequestTarget {
     let host = host.as_bytes().to_vec();
-    Target::Tunnel { host, port }
+    RequestTarget::Tunnel { host, port }
 }
 
 #[tokio::test]
@@ -102,10 +102,10 @@ async fn what_servers_read_differently_is_refused() {
 #[tokio::test]
 async fn the_length_of_a_body_is_said_once_and_clearly() {
     let http11 = [
-        ("", Some(Framing::Unsaid)),
-        ("Content-Length: 0\r\n", Some(Framing::Length(0))),
-        ("content-length: \t42 \r\n", Some(Framing::Length(42))),
-        ("Transfer-Encoding: Chunked\r\n", Some(Framing::Chunked)),
+        ("", Some(DeclaredFraming::Unsaid)),
+        ("Content-Length: 0\r\n", Some(DeclaredFraming::Length(0))),
+        ("content-length: \t42 \r\n", Some(DeclaredFraming::Length(42))),
+        ("Transfer-Encoding: Chunked\r\n", Some(DeclaredFraming::Chunked)),
         ("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", None),
         ("Content-Length: 1\r\nContent-Length: 1\r\n", None),
         ("Content-Length: 1, 1\r\n", None),

@@ -14,10 +14,10 @@ const LONGEST_LABEL: usize = 63;
 /// Each host has only one form, so that the checked host is the one that is connected to: an
 /// IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) becomes that IPv4 address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Host(Kind);
+pub struct Host(HostKind);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Kind {
+enum HostKind {
     Name(String),
     Address(IpAddr),
 }
@@ -80,24 +80,24 @@ impl Host {
         }
         if is_number(last) {
             let address: Ipv4Addr = name.parse().map_err(|_| InvalidHost::Number)?;
-            return Ok(Self(Kind::Address(address.into())));
+            return Ok(Self(HostKind::Address(address.into())));
         }
-        Ok(Self(Kind::Name(name)))
+        Ok(Self(HostKind::Name(name)))
     }
 
     /// Returns the name, if the host is one.
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Name(name) => Some(name),
-            Kind::Address(_) => None,
+            HostKind::Name(name) => Some(name),
+            HostKind::Address(_) => None,
         }
     }
 
     /// Returns the address, if the host is one.
     pub fn address(&self) -> Option<IpAddr> {
         match self.0 {
-            Kind::Name(_) => None,
-            Kind::Address(address) => Some(address),
+            HostKind::Name(_) => None,
+            HostKind::Address(address) => Some(address),
         }
     }
 }
@@ -112,7 +112,7 @@ fn is_number(label: &str) -> bool {
 
 impl From<IpAddr> for Host {
     fn from(address: IpAddr) -> Self {
-        Self(Kind::Address(address.to_canonical()))
+        Self(HostKind::Address(address.to_canonical()))
     }
 }
 
@@ -120,9 +120,9 @@ impl From<IpAddr> for Host {
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Name(name) => f.write_str(name),
-            Kind::Address(IpAddr::V4(address)) => write!(f, "{address}"),
-            Kind::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+            HostKind::Name(name) => f.write_str(name),
+            HostKind::Address(IpAddr::V4(address)) => write!(f, "{address}"),
+            HostKind::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{
     connection_end::{ConnectionEnd, wait_client_gone},
     dialer::Dialer,
     exchange::HttpExchange,
-    head::{Framing, RequestHead, Target, read_request},
+    head::{DeclaredFraming, RequestHead, RequestTarget, read_request},
     line::ReadError,
     proxy_reply::ProxyReply,
     tunnel,
@@ -58,8 +58,8 @@ async fn pass_on(
     let framing = head.fields.framing(head.version);
     let framing = framing.map_err(|error| ProxyReply::malformed(&error))?;
     match &head.target {
-        Target::Tunnel { host, port } => {
-            if !matches!(framing, Framing::Unsaid | Framing::Length(0)) {
+        RequestTarget::Tunnel { host, port } => {
+            if !matches!(framing, DeclaredFraming::Unsaid | DeclaredFraming::Length(0)) {
                 return Err(ProxyReply::malformed(&ReadError::Malformed(
                     "CONNECT has no body",
                 )));
@@ -78,7 +78,7 @@ async fn pass_on(
             let silence = dialer.limits.silence;
             Ok(tunnel::join(reader, writer, server, silence).await)
         }
-        Target::Plain { host, port, path } => {
+        RequestTarget::Plain { host, port, path } => {
             let host = dialer.host(host, *port, Some(&head.method))?;
             let site = match port {
                 80 => host.to_string(),

@@ -18,7 +18,7 @@ pub struct GateLogEntry {
     /// Whether the request was allowed.
     pub allowed: bool,
     /// The reason.
-    pub because: String,
+    pub reason: String,
     /// The address of the connection; `None` if it was refused or the name was not resolved.
     pub address: Option<SocketAddr>,
 }
@@ -44,7 +44,7 @@ impl GateLog {
             port,
             method,
             allowed,
-            because,
+            reason: because,
             address,
         } = &entry;
         tracing::info!(host, port, method, allowed, because, ?address, "egress");

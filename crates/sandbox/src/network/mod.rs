@@ -54,5 +54,5 @@ pub use log::GateLogEntry;
 pub use pattern::{HostPattern, InvalidPattern};
 pub(crate) use proxy::ListenerGuard;
 pub use proxy::{Proxy, ProxyLimits, ProxyOptions};
-pub use resolve::{Resolve, SystemResolver, addresses_of};
+pub use resolve::{NameResolver, SystemResolver, addresses_of};
 pub use rules::{HostRuleVerdict, HostRules};

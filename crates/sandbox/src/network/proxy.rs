@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    GateLogEntry, NetworkGate, Resolve, SystemResolver, dialer::Dialer, http, log::GateLog, socks,
+    GateLogEntry, NetworkGate, NameResolver, SystemResolver, dialer::Dialer, http, log::GateLog, socks,
 };
 
 /// The pause after an error of `accept`, which mostly means too many open files.
@@ -30,7 +30,7 @@ pub(crate) struct ListenerGuard(AbortHandle);
 /// The resolver and limits of a proxy.
 pub struct ProxyOptions {
     /// The resolver of host names.
-    pub resolver: Arc<dyn Resolve>,
+    pub resolver: Arc<dyn NameResolver>,
     /// The limits for clients.
     pub limits: ProxyLimits,
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{GateFuture, Host};
 
 /// Resolves host names. Called once per connection, and only after the name was allowed.
-pub trait Resolve: Send + Sync {
+pub trait NameResolver: Send + Sync {
     /// Returns all addresses, the preferred one first.
     fn resolve<'a>(&'a self, name: &'a str) -> GateFuture<'a, io::Result<Vec<IpAddr>>>;
 }
@@ -16,7 +16,7 @@ pub trait Resolve: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
-impl Resolve for SystemResolver {
+impl NameResolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> GateFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
@@ -29,7 +29,7 @@ impl Resolve for SystemResolver {
 /// resolver returns for the name. Calls the resolver at most once.
 pub async fn addresses_of(
     host: &Host,
-    resolver: &dyn Resolve,
+    resolver: &dyn NameResolver,
     deadline: Instant,
 ) -> io::Result<Vec<IpAddr>> {
     let Some(name) = host.name() else {

@@ -26,7 +26,7 @@ pub enum HostRuleVerdict<'a> {
 
 impl HostRules {
     /// Evaluates the rules for a host at a port. Denying patterns win.
-    pub fn judge(&self, host: &Host, port: u16) -> HostRuleVerdict<'_> {
+    pub fn evaluate(&self, host: &Host, port: u16) -> HostRuleVerdict<'_> {
         let fits = |pattern: &&HostPattern| pattern.matches(host, port);
         if let Some(pattern) = self.denied.iter().find(fits) {
             HostRuleVerdict::Denied(pattern)

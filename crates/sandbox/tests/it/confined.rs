@@ -73,7 +73,7 @@ async fn ended(process: &ConfinedProcess) -> ExitKind {
 }
 
 async fn gone(process: &ConfinedProcess) {
-    let gone = timeout(LONG, process.control().gone()).await;
+    let gone = timeout(LONG, process.control().wait_until_finished()).await;
     gone.expect("it is not gone");
 }
 
@@ -341,7 +341,7 @@ async fn nothing_that_it_started_is_left_when_it_ends_or_is_dropped() {
                 gone(&process).await;
                 assert!(process.processes().is_empty());
             }
-            timeout(LONG, control.gone()).await.unwrap();
+            timeout(LONG, control.wait_until_finished()).await.unwrap();
             until("what it started has ended", || {
                 let sleeps = started.iter().filter(|seen| seen.name == "sleep");
                 !sleeps.into_iter().any(is_there)

@@ -117,8 +117,8 @@ async fn the_directory_is_told_as_it_is() {
             let here = ShellCommand {
                 text: "/bin/pwd | od -An -c | tail -1 >/dev/null; true".to_owned(),
                 cwd: path.clone(),
-                sourced: None,
-                names: None,
+                source_file: None,
+                name_policy: None,
             };
             let outcome = run(&place, &profile, here).await;
             assert_eq!(outcome.ended.how, ExitKind::Exited(0), "{}", outcome.text);
@@ -167,8 +167,8 @@ async fn a_directory_one_cannot_begin_in_is_an_error_that_says_so() {
             let line = ShellCommand {
                 text: "echo not run".to_owned(),
                 cwd: cwd.clone(),
-                sourced: None,
-                names: None,
+                source_file: None,
+                name_policy: None,
             };
             let outcome = run(&place, &profile, line).await;
             assert_eq!(outcome.ended.how, ExitKind::Exited(126));
@@ -309,7 +309,7 @@ async fn a_snapshot_brings_functions_and_aliases_and_cannot_break_the_shell() {
                     .await
                     .unwrap();
                 let heard = output(&mut running).await;
-                let ended = running.exited().await;
+                let ended = running.wait_for_exit().await;
                 running.kill(Duration::ZERO);
                 gone(&mut running).await;
                 if heard != expected || ended.how != ExitKind::Exited(0) || ended.cwd.is_none() {
@@ -341,13 +341,13 @@ async fn a_file_to_be_sourced_comes_first_and_cannot_change_the_command() {
             let file = place.project().join("sourced file");
             fs::write(&file, sourced).unwrap();
             let mut line = line(&place, text);
-            line.sourced = Some(file);
+            line.source_file = Some(file);
             let outcome = run(&place, &profile, line).await;
             assert_eq!(outcome.text, expected, "{what}");
             assert_eq!(outcome.ended.how, ExitKind::Exited(0), "{what}");
         }
         let mut line = line(&place, "echo ok");
-        line.sourced = Some(Path::new("/no/such/file").to_owned());
+        line.source_file = Some(Path::new("/no/such/file").to_owned());
         let outcome = run(&place, &profile, line).await;
         assert!(
             outcome.text.ends_with("No such file or directory\nok\n"),
@@ -380,7 +380,7 @@ async fn shells_that_wait_are_replaced_when_somebody_kills_them() {
 async fn run(place: &Place, profile: &SandboxProfile, line: ShellCommand) -> Outcome {
     let mut running = place.sandbox.start(profile, line).await.unwrap();
     let text = output(&mut running).await;
-    let ended = running.exited().await;
+    let ended = running.wait_for_exit().await;
     gone(&mut running).await;
     Outcome { ended, text }
 }
@@ -394,8 +394,8 @@ async fn a_directory_one_may_not_enter_is_an_error_for_those_who_may_not() {
     let line = ShellCommand {
         text: "echo in".to_owned(),
         cwd: closed.clone(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     };
     let mine = fs::read_dir(&closed).is_ok(); // root may
     let outcome = run(&place, &place.workspace(), line).await;

@@ -57,7 +57,7 @@ async fn what_is_written_arrives_as_it_was_written() {
             let mut heard = Vec::new();
             let read = timeout(LONG, running.output.read_to_end(&mut heard)).await;
             read.unwrap().unwrap();
-            let how = running.exited().await.how;
+            let how = running.wait_for_exit().await.how;
             if heard != expected || how != ExitKind::Exited(0) {
                 let heard = String::from_utf8_lossy(&heard).into_owned();
                 wrong.push(format!("{what}, {}: {how:?} {heard:?}", profile.name()));
@@ -125,7 +125,7 @@ async fn a_hundred_megabytes_pass() {
         }
         assert_eq!(count, 100_000_004);
         assert!(last.ends_with(b"end\n"));
-        assert_eq!(running.exited().await.how, ExitKind::Exited(0));
+        assert_eq!(running.wait_for_exit().await.how, ExitKind::Exited(0));
         gone(&mut running).await;
     }
     place.sandbox.close().await;
@@ -157,7 +157,7 @@ async fn what_is_written_after_the_shell_ended_arrives() {
             .start(&profile, line(&place, text))
             .await
             .unwrap();
-        let ended = timeout(LONG, running.exited()).await.unwrap();
+        let ended = timeout(LONG, running.wait_for_exit()).await.unwrap();
         assert_eq!(ended.how, ExitKind::Exited(0));
         assert!(ended.left > 0);
         read_until(&mut running, "before\nafter\n").await;
@@ -219,8 +219,8 @@ async fn fifty_commands_are_started_from_many_threads() {
                     let mut text = String::new();
                     running.output.read_to_string(&mut text).await.unwrap();
                     assert_eq!(text, format!("{number}\n"));
-                    assert_eq!(running.exited().await.how, ExitKind::Exited(number));
-                    running.gone().await;
+                    assert_eq!(running.wait_for_exit().await.how, ExitKind::Exited(number));
+                    running.wait_until_finished().await;
                 })
             })
             .collect();

@@ -53,8 +53,8 @@ impl Place {
             scratch: dir.path().join("scratch"),
             snapshot: None,
             gate: None,
-            best,
-            resources: ResourceLimits::default(),
+            strictest_mechanism: best,
+            resource_limits: ResourceLimits::default(),
         });
         Self { dir, sandbox }
     }
@@ -87,17 +87,17 @@ impl Place {
         let line = ShellCommand {
             text: text.to_owned(),
             cwd: self.project(),
-            sourced: None,
-            names: None,
+            source_file: None,
+            name_policy: None,
         };
         let mut running = self.sandbox.start(profile, line).await.unwrap();
         let mut bytes = Vec::new();
         let read = timeout(LONG, running.output.read_to_end(&mut bytes)).await;
         read.expect("the output does not end").unwrap();
-        let ended = timeout(LONG, running.exited())
+        let ended = timeout(LONG, running.wait_for_exit())
             .await
             .expect("it does not end");
-        timeout(LONG, running.gone()).await.expect("it is not gone");
+        timeout(LONG, running.wait_until_finished()).await.expect("it is not gone");
         Outcome {
             ended,
             text: String::from_utf8_lossy(&bytes).into_owned(),

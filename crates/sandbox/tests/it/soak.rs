@@ -163,18 +163,18 @@ async fn one(sandbox: &Sandbox, profile: &SandboxProfile, dir: &Path, (text, the
     let line = ShellCommand {
         text: text.to_owned(),
         cwd: dir.to_owned(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     };
     let mut running = sandbox.start(profile, line).await.unwrap();
     let what = format!("{}: {text}", profile.name());
     match then {
         Then::Ends(how, size) => {
             assert_eq!(read_all(&mut running).await, size, "{what}");
-            assert_eq!(running.exited().await.how, how, "{what}");
+            assert_eq!(running.wait_for_exit().await.how, how, "{what}");
         }
         Then::Leaves(how) => {
-            let ended = timeout(LONG, running.exited()).await.expect(&what);
+            let ended = timeout(LONG, running.wait_for_exit()).await.expect(&what);
             assert_eq!(ended.how, how, "{what}");
             assert!(ended.left > 0, "{what}");
             running.kill(Duration::ZERO);
@@ -187,13 +187,13 @@ async fn one(sandbox: &Sandbox, profile: &SandboxProfile, dir: &Path, (text, the
             running.kill(Duration::from_millis(grace));
         }
         Then::KillsItsGuard => {
-            if timeout(SHORT, running.exited()).await.is_err() {
+            if timeout(SHORT, running.wait_for_exit()).await.is_err() {
                 running.kill(Duration::ZERO);
             }
         }
         Then::Dropped => return,
     }
-    timeout(LONG, running.gone()).await.expect(&what);
+    timeout(LONG, running.wait_until_finished()).await.expect(&what);
 }
 
 async fn read_all(running: &mut CommandHandle) -> usize {

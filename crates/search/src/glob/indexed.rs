@@ -17,7 +17,7 @@ pub(super) fn run(
     stop: &StopCondition,
     asked: &QueriedTree,
 ) -> Result<GlobReport, IndexMiss> {
-    let here = FileFingerprint::of(&plan.directory.stat().map_err(|_| IndexMiss)?);
+    let here = FileFingerprint::from_stat(&plan.directory.stat().map_err(|_| IndexMiss)?);
     let rules = NameRules {
         hidden: query.hidden,
         ..NameRules::default()
@@ -71,13 +71,13 @@ pub(super) fn run(
                         }
                         // The file may have been written through another name (a hard link).
                         EntryKind::File => {
-                            let now = tree.top.look_below(&tree.path_in(entry));
+                            let now = tree.top.stat_below(&tree.path_in(entry));
                             let file = now.filter(|it| kind_of(it) == Some(EntryKind::File));
                             file.as_ref().map(modified)
                         }
                         // The link's target may be anywhere, so it has no watch.
                         EntryKind::Link => {
-                            let target = tree.top.look_through_below(&tree.path_in(entry));
+                            let target = tree.top.stat_target_below(&tree.path_in(entry));
                             let file = target.filter(|it| kind_of(it) == Some(EntryKind::File));
                             file.as_ref().map(modified)
                         }

@@ -24,11 +24,11 @@ use crate::handle::Directory;
 use crate::index::IndexNeed;
 use crate::index::TreeStore;
 use crate::root::OpenedRoot;
-use crate::skip::{SkipLog, Skipped};
-use crate::stop::{Completion, StopCondition, StopFlag};
-use crate::walk::{Visitor, WalkTree};
+use crate::skip::{SkipLog, SkipSummary};
+use crate::stop::{SearchCompletion, StopCondition, StopFlag};
+use crate::walk::{EntryVisitor, WalkTree};
 use crate::{SearchError, root};
-use pattern::Pattern;
+use pattern::GlobPattern;
 
 /// One listing. [`GlobQuery::new`] requests every visible file; set the fields for anything else.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct GlobQuery {
     pub base: PathBuf,
     /// The real path that the permission check resolved `base` to, if it did. The search fails if
     /// `base` now resolves to another path.
-    pub judged: Option<PathBuf>,
+    pub authorized_path: Option<PathBuf>,
     /// The directory that the user's global excludes are relative to (the session's directory).
     pub current_dir: PathBuf,
     /// Leave out files that ignore files exclude, even if the pattern names them.
@@ -62,7 +62,7 @@ impl GlobQuery {
         Self {
             pattern,
             base,
-            judged: None,
+            authorized_path: None,
             current_dir,
             respect_ignore: true,
             hidden: true,
@@ -83,9 +83,9 @@ pub struct GlobReport {
     /// True if there are more matching files than `paths` contains.
     pub truncated: bool,
     /// Files and directories that could not be searched.
-    pub skipped: Skipped,
+    pub skipped: SkipSummary,
     /// Reports whether the whole tree was searched.
-    pub completion: Completion,
+    pub completion: SearchCompletion,
 }
 
 /// A valid query: its pattern is parsed and its base directory open.
@@ -93,17 +93,17 @@ struct GlobPlan {
     base: PathBuf,
     real: PathBuf,
     directory: Directory,
-    pattern: Pattern,
+    pattern: GlobPattern,
 }
 
-fn sound(query: &GlobQuery) -> Result<GlobPlan, SearchError> {
+fn plan_query(query: &GlobQuery) -> Result<GlobPlan, SearchError> {
     if query.pattern.contains('\0') {
         return Err(SearchError::NulByte { field: "pattern" });
     }
     let (base, rest) = split_pattern(&query.pattern, &query.base);
-    let pattern = Pattern::new(&rest)?;
+    let pattern = GlobPattern::new(&rest)?;
     // The permission check covered only the query's base, so the pattern must not move it.
-    let authorized = query.judged.as_deref();
+    let authorized = query.authorized_path.as_deref();
     if authorized.is_some() && base != query.base {
         return Err(SearchError::LeadsElsewhere { path: base });
     }
@@ -120,7 +120,7 @@ fn sound(query: &GlobQuery) -> Result<GlobPlan, SearchError> {
 }
 
 pub(crate) fn check(query: &GlobQuery) -> Result<(), SearchError> {
-    sound(query).map(drop)
+    plan_query(query).map(drop)
 }
 
 pub(crate) fn run(
@@ -129,7 +129,7 @@ pub(crate) fn run(
     threads: usize,
     trees: Option<&TreeStore>,
 ) -> Result<GlobReport, SearchError> {
-    let plan = sound(query)?;
+    let plan = plan_query(query)?;
     #[cfg(target_os = "linux")]
     if let Some(trees) = trees
         && query.respect_ignore
@@ -138,14 +138,14 @@ pub(crate) fn run(
         && let Some(asked) = trees.holder(&plan.real, &query.current_dir)
     {
         if let Ok(report) = indexed::run(query, &plan, stop, &asked) {
-            trees.after(&asked.holder, IndexNeed::Tree);
+            trees.start_background_work(&asked.holder, IndexNeed::Tree);
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, plan, stop, threads);
-        trees.after(&asked.holder, IndexNeed::Tree);
+        trees.start_background_work(&asked.holder, IndexNeed::Tree);
         return Ok(report);
     }
     let _ = trees;
@@ -155,13 +155,13 @@ pub(crate) fn run(
 /// Compares a report with that of a plain walk and panics if they differ, as grep does.
 #[cfg(target_os = "linux")]
 fn verify(query: &GlobQuery, report: &GlobReport, threads: usize) -> Result<(), SearchError> {
-    if report.completion != Completion::Complete {
+    if report.completion != SearchCompletion::Complete {
         return Ok(());
     }
     let again = || {
         Ok(format!(
             "{:?}",
-            walk(query, sound(query)?, &StopCondition::never(), threads)
+            walk(query, plan_query(query)?, &StopCondition::never(), threads)
         ))
     };
     let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
@@ -199,7 +199,7 @@ fn walk(query: &GlobQuery, plan: GlobPlan, stop: &StopCondition, threads: usize)
         &watch,
         &skips,
         move |entry| pruning.may_lead_to(entry.depth(), entry.name()),
-        || -> Visitor<'_> {
+        || -> EntryVisitor<'_> {
             let (base, pattern, found) = (&base, &pattern, &found);
             Box::new(move |entry| {
                 if pattern.fits(entry.path().strip_prefix(base).unwrap_or(entry.path()))
@@ -219,7 +219,7 @@ fn report(
     query: &GlobQuery,
     mut found: Vec<(Reverse<SystemTime>, PathBuf)>,
     skips: SkipLog,
-    completion: Completion,
+    completion: SearchCompletion,
 ) -> GlobReport {
     found.sort_unstable();
     let total = found.len();

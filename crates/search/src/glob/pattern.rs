@@ -50,13 +50,13 @@ pub fn split_pattern(pattern: &str, base: &Path) -> (PathBuf, String) {
 
 /// A pattern relative to the base of a walk.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(super) struct GlobPattern {
     set: GlobSet,
     /// The directory names that every matching path starts with.
     fixed: Arc<[String]>,
 }
 
-impl Pattern {
+impl GlobPattern {
     pub(super) fn new(pattern: &str) -> Result<Self, SearchError> {
         let glob = whole_path_glob(pattern);
         let invalid = |error: globset::Error| SearchError::InvalidGlob {
@@ -152,7 +152,7 @@ mod tests {
         ];
         for (pattern, path, fits) in cases {
             assert_eq!(
-                Pattern::new(pattern).unwrap().fits(Path::new(path)),
+                GlobPattern::new(pattern).unwrap().fits(Path::new(path)),
                 fits,
                 "{pattern} on {path}"
             );
@@ -171,7 +171,7 @@ mod tests {
         ];
         for (pattern, fixed) in cases {
             assert_eq!(
-                Pattern::new(pattern).unwrap().fixed.as_ref(),
+                GlobPattern::new(pattern).unwrap().fixed.as_ref(),
                 fixed,
                 "{pattern}"
             );

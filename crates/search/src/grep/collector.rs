@@ -23,7 +23,7 @@ use super::{
     FileCount, GrepCounts, GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind,
 };
 use crate::skip::SkipLog;
-use crate::stop::{Completion, SearchStop};
+use crate::stop::{SearchCompletion, SearchStop};
 
 pub(super) struct ResultCollector<K> {
     /// One row more than the last of the page, which shows whether there are more.
@@ -112,7 +112,7 @@ impl<K: Ord + Clone> ResultCollector<K> {
         &self,
         query: &GrepQuery,
         skips: SkipLog,
-        completion: Completion,
+        completion: SearchCompletion,
         path_of: impl Fn(&K) -> PathBuf,
     ) -> GrepReport {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +172,7 @@ impl<K: Ord + Clone> ResultCollector<K> {
             tally,
             skipped: skips.into_skipped(end.as_deref()),
             completion: match completion {
-                Completion::Complete if cut => Completion::Stopped(SearchStop::Limit),
+                SearchCompletion::Complete if cut => SearchCompletion::Stopped(SearchStop::Limit),
                 other => other,
             },
             head_limit: query.head_limit,
@@ -271,7 +271,7 @@ mod tests {
         harvest.report(
             &content(3),
             SkipLog::default(),
-            Completion::Complete,
+            SearchCompletion::Complete,
             path_of,
         )
     }
@@ -323,7 +323,7 @@ mod tests {
         };
         let paths: Vec<_> = shown.iter().map(|row| row.path.to_str().unwrap()).collect();
         assert_eq!(paths, ["/b", "/m/1", "/m/1"]);
-        assert_eq!(report.completion, Completion::Stopped(SearchStop::Limit));
+        assert_eq!(report.completion, SearchCompletion::Stopped(SearchStop::Limit));
         assert_eq!(
             report.tally,
             GrepCounts {

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::collector::ResultCollector;
-use super::scan::{CachedText, FileMatches, FileOrigin, Scanner, SearchInput};
+use super::scan::{CachedText, FileMatches, FileOrigin, FileScanner, SearchInput};
 use super::{GrepPlan, GrepQuery, GrepReport};
 use crate::exclusions::Exclusions;
 use crate::handle::Directory;
 use crate::index::{
-    Candidate, Candidates, FileFingerprint, IndexMiss, IndexedTree, LONGEST_HELD, QueriedTree,
-    ReadText, TextKind, TreeHandle, ViewKey,
+    Candidate, IndexCandidates, FileFingerprint, IndexMiss, IndexedTree, LONGEST_HELD, QueriedTree,
+    ReadText, CachedTextKind, TreeHandle, ViewKey,
 };
 use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, SkipReason};
@@ -41,11 +41,11 @@ pub(super) fn run(
     stop: &StopCondition,
     threads: usize,
     asked: &QueriedTree,
-) -> Result<(GrepReport, crate::index::Unread), IndexMiss> {
+) -> Result<(GrepReport, crate::index::UnindexedFiles), IndexMiss> {
     let OpenedRoot::Directory(root) = &built.root.opened else {
         return Err(IndexMiss);
     };
-    let here = FileFingerprint::of(&root.stat().map_err(|_| IndexMiss)?);
+    let here = FileFingerprint::from_stat(&root.stat().map_err(|_| IndexMiss)?);
     let needed = built.matcher.needed(query);
     let (candidates, top) = asked.with_fresh(|kept, has_looked| {
         let below = built
@@ -75,7 +75,7 @@ pub(super) fn run(
         };
         let seen = kept.visible_files(&key, &rules)?;
         let Ok(candidates) = kept.candidates(&seen, needed, has_looked) else {
-            kept.forget_index();
+            kept.drop_index();
             return Err(IndexMiss);
         };
         Ok((candidates, Arc::clone(&kept.tree.top)))
@@ -84,17 +84,17 @@ pub(super) fn run(
     let watch = StopFlag::new(stop);
     let skips = SkipLog::default();
     let harvest = ResultCollector::new(query);
-    let scanner = Scanner::new(built.matcher.exact(), query, harvest.rows_needed(), &watch)
+    let scanner = FileScanner::new(built.matcher.exact(), query, harvest.rows_needed(), &watch)
         .with_narrowing(built.matcher.narrowing(query));
-    let search = Search {
+    let search = IndexedSearch {
         holder: &asked.holder,
         candidates: &candidates,
         top: &top,
-        harvest: &harvest,
+        collector: &harvest,
         skips: &skips,
         watch: &watch,
         left_out: ExclusionCache::new(&query.leave_out, &query.path),
-        spares_looks: candidates.files.len() > asked.holder.looked_at,
+        spares_looks: candidates.files.len() > asked.holder.checked_candidates,
         next: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         is_lost: AtomicBool::new(false),
@@ -106,7 +106,7 @@ pub(super) fn run(
         };
         // Problems above the root are always reported, even if everything below it is excluded.
         let is_below = directory.is_some_and(|path| path.starts_with(&query.path));
-        if !is_below || !directory.is_some_and(|path| search.left_out.holds(path)) {
+        if !is_below || !directory.is_some_and(|path| search.left_out.excludes(path)) {
             skips.add(skip.path.as_deref(), skip.reason.clone());
         }
     }
@@ -124,7 +124,7 @@ pub(super) fn run(
         return Err(IndexMiss);
     }
     drop(search);
-    let report = asked.holder.look(|kept| {
+    let report = asked.holder.with_shared(|kept| {
         let path_of = |place: &usize| kept.path_of(candidates.files[*place]).0;
         match kept.epoch == candidates.epoch {
             true => Ok(harvest.report(query, skips, watch.completion(), path_of)),
@@ -134,12 +134,12 @@ pub(super) fn run(
     Ok((report, candidates.unread))
 }
 
-struct Search<'a> {
+struct IndexedSearch<'a> {
     holder: &'a TreeHandle,
-    candidates: &'a Candidates,
+    candidates: &'a IndexCandidates,
     top: &'a Directory,
     /// Files are identified by their index among the candidates.
-    harvest: &'a ResultCollector<usize>,
+    collector: &'a ResultCollector<usize>,
     skips: &'a SkipLog,
     watch: &'a StopFlag,
     left_out: ExclusionCache<'a>,
@@ -151,9 +151,9 @@ struct Search<'a> {
     is_lost: AtomicBool,
 }
 
-impl Search<'_> {
+impl IndexedSearch<'_> {
     /// Runs one thread until no work is left.
-    fn work(&self, mut scanner: Scanner) {
+    fn work(&self, mut scanner: FileScanner) {
         loop {
             let mut from = self.next.fetch_add(BLOCK, Ordering::Relaxed);
             let end = self.candidates.files.len().min(from + BLOCK);
@@ -164,7 +164,7 @@ impl Search<'_> {
             while from < end {
                 let held = self
                     .holder
-                    .look(|kept| self.search_held(kept, &mut scanner, from..end, &mut to_read));
+                    .with_shared(|kept| self.search_held(kept, &mut scanner, from..end, &mut to_read));
                 let Ok(reached) = held else {
                     self.is_lost.store(true, Ordering::Relaxed);
                     self.is_over.store(true, Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl Search<'_> {
     /// Returns whether nothing from this candidate on can be shown, or the time is up. Then no
     /// further block needs to be started; blocks that other threads are searching come before it.
     fn ends_before(&self, place: usize) -> bool {
-        let ends = self.watch.must_stop() || self.harvest.is_beyond(&place);
+        let ends = self.watch.must_stop() || self.collector.is_beyond(&place);
         if ends {
             self.is_over.store(true, Ordering::Relaxed);
         }
@@ -191,7 +191,7 @@ impl Search<'_> {
     fn search_held(
         &self,
         kept: &IndexedTree,
-        scanner: &mut Scanner,
+        scanner: &mut FileScanner,
         places: Range<usize>,
         to_read: &mut Vec<(usize, Candidate)>,
     ) -> Result<usize, IndexMiss> {
@@ -211,7 +211,7 @@ impl Search<'_> {
                 continue;
             };
             let path = || kept.path_of(number).0;
-            if !self.left_out.is_empty() && self.left_out.holds(&path()) {
+            if !self.left_out.is_empty() && self.left_out.excludes(&path()) {
                 continue;
             }
             let Some(held) = kept.text_of(entry, self.spares_looks, &mut buffer) else {
@@ -221,12 +221,12 @@ impl Search<'_> {
             bytes += held.bytes.len();
             let text = CachedText {
                 bytes: &held.bytes,
-                is_plain: held.kind == TextKind::Plain,
+                is_plain: held.kind == CachedTextKind::Plain,
                 is_ascii: held.is_ascii,
                 size: entry.mark.size,
                 modified: entry.mark.modified(),
             };
-            let content = || Ok(Some(SearchInput::Held(text)));
+            let content = || Ok(Some(SearchInput::Cached(text)));
             let shared = || path().into();
             let finding = scanner.search_content(&shared, content, FileOrigin::Walked);
             self.add(place, finding, path);
@@ -235,7 +235,7 @@ impl Search<'_> {
     }
 
     /// Searches files that must be read, and caches their texts.
-    fn search_files(&self, scanner: &mut Scanner, files: &[(usize, Candidate)]) {
+    fn search_files(&self, scanner: &mut FileScanner, files: &[(usize, Candidate)]) {
         let mut read = Vec::new();
         for (place, file) in files {
             if self.ends_before(*place) {
@@ -246,7 +246,7 @@ impl Search<'_> {
             }
         }
         if !read.is_empty() {
-            let _ = self.holder.with(|kept| {
+            let _ = self.holder.with_exclusive(|kept| {
                 if kept.epoch == self.candidates.epoch {
                     for (entry, version, text) in &read {
                         kept.keep_text(*entry, *version, text);
@@ -260,7 +260,7 @@ impl Search<'_> {
     /// Searches one file. Returns the text that was read, so that it can be cached.
     fn search_file(
         &self,
-        scanner: &mut Scanner,
+        scanner: &mut FileScanner,
         place: usize,
         file: &Candidate,
     ) -> Option<ReadText> {
@@ -275,9 +275,9 @@ impl Search<'_> {
         let open = || -> io::Result<Option<SearchInput<'_>>> {
             let file = opened?;
             Ok(match &read {
-                Some(text) => Some(SearchInput::Held(CachedText {
+                Some(text) => Some(SearchInput::Cached(CachedText {
                     bytes: &text.bytes,
-                    is_plain: text.kind == TextKind::Plain,
+                    is_plain: text.kind == CachedTextKind::Plain,
                     is_ascii: text.is_ascii,
                     size: text.mark.size,
                     modified: text.mark.modified(),
@@ -295,14 +295,14 @@ impl Search<'_> {
         if let Some(reason) = finding.skipped.take() {
             self.skips.add(Some(&path()), reason);
         }
-        self.harvest.add(|| place, finding);
+        self.collector.add(|| place, finding);
     }
 }
 
 /// Reads a file into memory. If that fails, the file is rewound, and the searcher reports the
 /// error.
 fn read_text(file: &mut File) -> Option<ReadText> {
-    let read = ReadText::of(file, LONGEST_HELD);
+    let read = ReadText::read(file, LONGEST_HELD);
     if read.is_err() {
         let _ = file.rewind();
     }
@@ -330,17 +330,17 @@ impl<'a> ExclusionCache<'a> {
         self.leave_out.is_empty()
     }
 
-    fn holds(&self, path: &Path) -> bool {
+    fn excludes(&self, path: &Path) -> bool {
         if self.leave_out.is_empty() || path == self.root {
             return false;
         }
         let above = path
             .parent()
-            .is_some_and(|above| self.holds_directory(above));
+            .is_some_and(|above| self.excludes_directory(above));
         above || self.leave_out.excludes(path)
     }
 
-    fn holds_directory(&self, path: &Path) -> bool {
+    fn excludes_directory(&self, path: &Path) -> bool {
         if path == self.root || !path.starts_with(self.root) {
             return false;
         }
@@ -352,7 +352,7 @@ impl<'a> ExclusionCache<'a> {
             return *known;
         }
         drop(known);
-        let is_held = self.holds(path);
+        let is_held = self.excludes(path);
         let mut known = self
             .directories
             .lock()

@@ -46,13 +46,13 @@ use crate::index::TreeStore;
 use crate::root::{OpenedRoot, SearchRoot};
 use crate::skip::SkipLog;
 #[cfg(target_os = "linux")]
-use crate::stop::{Completion, SearchStop};
+use crate::stop::{SearchCompletion, SearchStop};
 use crate::stop::{StopCondition, StopFlag};
 use crate::walk::{WalkEntry, WalkTree};
 use crate::{SearchError, root};
 use collector::ResultCollector;
 use matcher::BuiltPattern;
-use scan::{FileOrigin, Scanner};
+use scan::{FileOrigin, FileScanner};
 
 /// A valid query: its patterns are compiled and its root is open.
 struct GrepPlan {
@@ -63,11 +63,11 @@ struct GrepPlan {
 }
 
 impl GrepPlan {
-    fn of(query: &GrepQuery, matchers: &MatcherCache) -> Result<Self, SearchError> {
+    fn for_query(query: &GrepQuery, matchers: &MatcherCache) -> Result<Self, SearchError> {
         let matcher = matchers.build(query)?;
         let overrides = matchers.overrides(query)?;
         let types = matchers.types(query)?;
-        let root = root::open(&query.path, query.judged.as_deref())?;
+        let root = root::open(&query.path, query.authorized_path.as_deref())?;
         Ok(Self {
             matcher,
             overrides,
@@ -78,7 +78,7 @@ impl GrepPlan {
 }
 
 pub(crate) fn check(query: &GrepQuery, matchers: &MatcherCache) -> Result<(), SearchError> {
-    GrepPlan::of(query, matchers).map(drop)
+    GrepPlan::for_query(query, matchers).map(drop)
 }
 
 /// Builds the regex of a query, for tests of what is derived from it.
@@ -94,7 +94,7 @@ pub(crate) fn run(
     matchers: &MatcherCache,
     trees: Option<&TreeStore>,
 ) -> Result<GrepReport, SearchError> {
-    let built = GrepPlan::of(query, matchers)?;
+    let built = GrepPlan::for_query(query, matchers)?;
     #[cfg(target_os = "linux")]
     if let Some(trees) = trees
         // If the path contains a link, other ignore rules apply to the tree.
@@ -103,14 +103,14 @@ pub(crate) fn run(
         && let Some(asked) = trees.holder(&query.path, &query.current_dir)
     {
         if let Ok((report, unread)) = indexed::run(query, &built, stop, threads, &asked) {
-            trees.after(&asked.holder, IndexNeed::Index(Some(unread)));
+            trees.start_background_work(&asked.holder, IndexNeed::Index(Some(unread)));
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, built, stop, threads);
-        trees.after(&asked.holder, IndexNeed::Index(None));
+        trees.start_background_work(&asked.holder, IndexNeed::Index(None));
         return Ok(report);
     }
     let _ = trees;
@@ -121,11 +121,11 @@ pub(crate) fn run(
 /// as well, another process changed the tree, and the difference is ignored.
 #[cfg(target_os = "linux")]
 fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), SearchError> {
-    if let Completion::Stopped(SearchStop::Timeout | SearchStop::Cancelled) = report.completion {
+    if let SearchCompletion::Stopped(SearchStop::Timeout | SearchStop::Cancelled) = report.completion {
         return Ok(());
     }
     let again = || {
-        let built = GrepPlan::of(query, &MatcherCache::default())?;
+        let built = GrepPlan::for_query(query, &MatcherCache::default())?;
         Ok(format!(
             "{:?}",
             walk(query, built, &StopCondition::never(), threads)
@@ -150,7 +150,7 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &StopCondition, threads: usize
     let watch = StopFlag::new(stop);
     let skips = SkipLog::default();
     let harvest = Arc::new(ResultCollector::<Arc<Path>>::new(query));
-    let scanner = Scanner::new(matcher.exact(), query, harvest.rows_needed(), &watch);
+    let scanner = FileScanner::new(matcher.exact(), query, harvest.rows_needed(), &watch);
 
     let file = match root.opened {
         OpenedRoot::File(file) => Some(file),
@@ -201,7 +201,7 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &StopCondition, threads: usize
 fn search_file(
     harvest: &ResultCollector<Arc<Path>>,
     skips: &SkipLog,
-    scanner: &mut Scanner,
+    scanner: &mut FileScanner,
     path: &Path,
     open: impl FnOnce() -> io::Result<Option<File>>,
     naming: FileOrigin,

@@ -32,9 +32,9 @@ const BLOCK: usize = 64;
 /// The runs that every match of a pattern contains.
 #[derive(Debug)]
 pub(super) struct LineFilter {
-    rarest: Run,
+    rarest: ClassRun,
     /// Further runs that the same line must contain; each is quick to find.
-    others: Vec<Run>,
+    others: Vec<ClassRun>,
 }
 
 impl LineFilter {
@@ -75,10 +75,10 @@ impl LineFilter {
                 chosen.push(run);
             }
         }
-        let others = chosen[1..].iter().filter_map(|run| Run::of(run));
-        let is_quick = |run: &Run| run.byte.is_some() && !run.is_wide;
+        let others = chosen[1..].iter().filter_map(|run| ClassRun::from_classes(run));
+        let is_quick = |run: &ClassRun| run.byte.is_some() && !run.is_wide;
         Some(Self {
-            rarest: Run::of(rarest)?,
+            rarest: ClassRun::from_classes(rarest)?,
             others: match query.multiline {
                 true => Vec::new(),
                 false => others.filter(is_quick).take(MOST_OTHERS).collect(),
@@ -114,7 +114,7 @@ fn line_at(text: &[u8], at: usize) -> (usize, usize) {
 
 /// A sequence of byte classes.
 #[derive(Debug)]
-struct Run {
+struct ClassRun {
     /// For each byte, a bit mask of the places in the run where it may occur.
     places: Box<[u8; 256]>,
     length: usize,
@@ -127,8 +127,8 @@ struct Run {
     is_wide: bool,
 }
 
-impl Run {
-    fn of(run: &[ByteClass]) -> Option<Self> {
+impl ClassRun {
+    fn from_classes(run: &[ByteClass]) -> Option<Self> {
         let mut run = run.to_vec();
         // At either end of the run a multi-byte character is adjacent to its neighbour with one of
         // its own bytes, so any of these bytes is accepted there.
@@ -178,7 +178,7 @@ impl Run {
         }
         let mut start = 0;
         while let Some(window) = text.get(start..start + BLOCK + self.length) {
-            if self.is_worth_a_look(window) {
+            if self.may_contain_run(window) {
                 let found = (start..start + BLOCK).find(|at| self.is_at(text, *at));
                 if found.is_some() {
                     return found;
@@ -191,7 +191,7 @@ impl Run {
 
     /// Returns whether a run starts in this block, or may start in it. Written so that many bytes
     /// are compared at once.
-    fn is_worth_a_look(&self, window: &[u8]) -> bool {
+    fn may_contain_run(&self, window: &[u8]) -> bool {
         let (blocks, _) = window.as_chunks::<BLOCK>();
         if self.is_wide && blocks.first().is_none_or(|block| !block.is_ascii()) {
             return true;
@@ -263,7 +263,7 @@ struct ByteClass {
 }
 
 impl ByteClass {
-    fn of(class: &Class) -> Self {
+    fn from_class(class: &Class) -> Self {
         let mut bytes = Self::default();
         match class {
             Class::Unicode(class) => {
@@ -350,7 +350,7 @@ fn often(byte: u8) -> f64 {
 
 /// The knowledge about a part of a pattern.
 #[derive(Clone, Debug, Default)]
-struct Part {
+struct PatternPart {
     /// Every match starts with the classes in `first` and ends with those in `last`.
     first: Vec<ByteClass>,
     last: Vec<ByteClass>,
@@ -360,7 +360,7 @@ struct Part {
     inner: Vec<Vec<ByteClass>>,
 }
 
-impl Part {
+impl PatternPart {
     fn exact(classes: Vec<ByteClass>) -> Self {
         match classes.len() <= LONGEST {
             true => Self {
@@ -436,40 +436,40 @@ fn rarest_of(run: &[ByteClass]) -> Vec<ByteClass> {
     rarest.unwrap_or_default().to_vec()
 }
 
-fn read(hir: &Hir, depth: usize) -> Part {
+fn read(hir: &Hir, depth: usize) -> PatternPart {
     if depth > DEEPEST {
-        return Part::default();
+        return PatternPart::default();
     }
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => Part::exact(Vec::new()),
-        HirKind::Literal(literal) => Part::exact(
+        HirKind::Empty | HirKind::Look(_) => PatternPart::exact(Vec::new()),
+        HirKind::Literal(literal) => PatternPart::exact(
             literal
                 .0
                 .iter()
                 .map(|byte| ByteClass::only(*byte))
                 .collect(),
         ),
-        HirKind::Class(class) => Part::exact(vec![ByteClass::of(class)]),
-        HirKind::Repetition(repetition) => of_repetition(repetition, depth),
+        HirKind::Class(class) => PatternPart::exact(vec![ByteClass::from_class(class)]),
+        HirKind::Repetition(repetition) => read_repetition(repetition, depth),
         HirKind::Capture(capture) => read(&capture.sub, depth + 1),
         HirKind::Concat(parts) => parts
             .iter()
             .map(|part| read(part, depth + 1))
-            .fold(Part::exact(Vec::new()), Part::then),
+            .fold(PatternPart::exact(Vec::new()), PatternPart::then),
         HirKind::Alternation(parts) => parts
             .iter()
             .map(|part| read(part, depth + 1))
-            .reduce(Part::or)
+            .reduce(PatternPart::or)
             .unwrap_or_default(),
     }
 }
 
-fn of_repetition(repetition: &Repetition, depth: usize) -> Part {
+fn read_repetition(repetition: &Repetition, depth: usize) -> PatternPart {
     if repetition.max == Some(0) {
-        return Part::exact(Vec::new());
+        return PatternPart::exact(Vec::new());
     }
     if repetition.min == 0 {
-        return Part::default();
+        return PatternPart::default();
     }
     let one = read(&repetition.sub, depth + 1);
     let times = repetition.min.min(LONGEST as u32);

@@ -14,7 +14,7 @@ pub struct GrepQuery {
     pub path: PathBuf,
     /// The real path that the permission check resolved `path` to, if it did. The search fails if
     /// `path` now resolves to another path.
-    pub judged: Option<PathBuf>,
+    pub authorized_path: Option<PathBuf>,
     /// The directory that globs with a `/` are relative to (the session's directory); ripgrep uses
     /// its current directory.
     pub current_dir: PathBuf,
@@ -63,7 +63,7 @@ impl GrepQuery {
             pattern: pattern.into(),
             current_dir: path.clone(),
             path,
-            judged: None,
+            authorized_path: None,
             globs: Vec::new(),
             file_type: None,
             mode: GrepMode::FilesWithMatches,

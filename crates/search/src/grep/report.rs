@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::skip::Skipped;
-use crate::stop::Completion;
+use crate::skip::SkipSummary;
+use crate::stop::SearchCompletion;
 
 /// The length in characters at which a row's text is cut, for display only: the search always sees
 /// the whole line.
@@ -21,9 +21,9 @@ pub struct GrepReport {
     /// was complete; see [`Self::totals`].
     pub tally: GrepCounts,
     /// Files that were not searched, or only in part.
-    pub skipped: Skipped,
+    pub skipped: SkipSummary,
     /// Reports whether the whole tree was searched.
-    pub completion: Completion,
+    pub completion: SearchCompletion,
     /// The `head_limit` of the query.
     pub head_limit: Option<usize>,
     /// The `offset` of the query.
@@ -33,7 +33,7 @@ pub struct GrepReport {
 impl GrepReport {
     /// Returns the totals over the whole tree, or `None` if the search ended early.
     pub fn totals(&self) -> Option<GrepCounts> {
-        (self.completion == Completion::Complete).then_some(self.tally)
+        (self.completion == SearchCompletion::Complete).then_some(self.tally)
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct RowSink<'a> {
     matcher: &'a RegexMatcher,
     only_matching: bool,
     max_rows: usize,
-    pulse: StopPoller<'a>,
+    stop_poller: StopPoller<'a>,
     rows: Vec<GrepRow>,
     matches: u64,
     binary: Option<u64>,
@@ -40,7 +40,7 @@ impl<'a> RowSink<'a> {
         matcher: &'a RegexMatcher,
         only_matching: bool,
         max_rows: usize,
-        pulse: StopPoller<'a>,
+        stop_poller: StopPoller<'a>,
     ) -> Self {
         Self {
             path,
@@ -48,7 +48,7 @@ impl<'a> RowSink<'a> {
             matcher,
             only_matching,
             max_rows,
-            pulse,
+            stop_poller,
             rows: Vec::new(),
             matches: 0,
             binary: None,
@@ -117,8 +117,8 @@ impl<'a> RowSink<'a> {
         self.binary.is_some() && searcher.binary_detection().convert_byte().is_some()
     }
 
-    fn goes_on(&mut self) -> bool {
-        self.rows.len() < self.max_rows && !self.pulse.must_stop()
+    fn can_continue(&mut self) -> bool {
+        self.rows.len() < self.max_rows && !self.stop_poller.must_stop()
     }
 }
 
@@ -145,7 +145,7 @@ impl Sink for RowSink<'_> {
             );
         }
         self.spans = spans;
-        Ok(self.goes_on())
+        Ok(self.can_continue())
     }
 
     fn context(&mut self, searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
@@ -153,7 +153,7 @@ impl Sink for RowSink<'_> {
             return Ok(false);
         }
         self.push(RowKind::Context, context.line_number(), context.bytes());
-        Ok(self.goes_on())
+        Ok(self.can_continue())
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {

@@ -63,7 +63,7 @@ pub(super) struct FileMatches {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Scanner {
+pub(super) struct FileScanner {
     /// For texts in memory: it has almost no buffer.
     searcher: Searcher,
     /// For files that are read. Created for the first such file, because allocating its buffer
@@ -82,7 +82,7 @@ pub(super) struct Scanner {
     watch: StopFlag,
 }
 
-impl Scanner {
+impl FileScanner {
     pub(super) fn new(
         matcher: Arc<RegexMatcher>,
         query: &GrepQuery,
@@ -177,7 +177,7 @@ impl Scanner {
             FileOrigin::Named => BinaryDetection::convert(b'\0'),
         };
         let (mut attempt, mut outcome, buffer) = self.attempt(path, &content);
-        if buffer == Buffer::Grown {
+        if buffer == BufferState::Grown {
             self.reading = None;
             content.rewind()?;
             (attempt, outcome, _) = self.attempt(path, &content);
@@ -202,7 +202,7 @@ impl Scanner {
         &mut self,
         path: &PathSource<'_>,
         content: &SearchInput<'_>,
-    ) -> (FileMatches, io::Result<()>, Buffer) {
+    ) -> (FileMatches, io::Result<()>, BufferState) {
         let is_multi_line = self.searcher.multi_line_with_matcher(&*self.matcher);
         let filling = SinkConfig {
             path,
@@ -214,7 +214,7 @@ impl Scanner {
         // Without a line terminator in the regex, the result could depend on how the text is cut
         // for reading, so the text is then read through the same reader as a file.
         let slice = match content {
-            SearchInput::Held(held)
+            SearchInput::Cached(held)
                 if is_multi_line || self.matcher.line_terminator().is_some() =>
             {
                 held.plain()
@@ -225,18 +225,18 @@ impl Scanner {
             let (searcher, narrowing) = (&mut self.searcher, &self.narrowing);
             let (finding, outcome) =
                 search_plain(searcher, narrowing, filling, text, is_multi_line);
-            return (finding, outcome, Buffer::Fresh);
+            return (finding, outcome, BufferState::Fresh);
         }
-        let mut reader = Reader {
+        let mut reader = StoppableReader {
             input: match content {
-                SearchInput::File(file) => Input::File(file),
-                SearchInput::Held(held) => Input::Held(held.bytes),
+                SearchInput::File(file) => ReaderInput::File(file),
+                SearchInput::Cached(held) => ReaderInput::Held(held.bytes),
             },
             watch: &self.watch,
             read: 0,
             // A multi-line search reads the whole file, so there a larger buffer changes nothing.
             buffer_matters: !is_multi_line,
-            buffer: Buffer::Fresh,
+            buffer: BufferState::Fresh,
         };
         let (builder, matcher) = (&self.builder, &*self.matcher);
         let searcher = self.reading.get_or_insert_with(|| builder.build());
@@ -330,7 +330,7 @@ enum EitherSink<'s, 'a> {
 pub(super) enum SearchInput<'a> {
     File(File),
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no index there"))]
-    Held(CachedText<'a>),
+    Cached(CachedText<'a>),
 }
 
 /// The cached content of a file.
@@ -365,59 +365,59 @@ impl SearchInput<'_> {
     fn size(&self) -> io::Result<u64> {
         match self {
             Self::File(file) => Ok(file.metadata()?.len()),
-            Self::Held(held) => Ok(held.size),
+            Self::Cached(held) => Ok(held.size),
         }
     }
 
     fn modified(&self) -> io::Result<Option<SystemTime>> {
         match self {
             Self::File(file) => Ok(file.metadata()?.modified().ok()),
-            Self::Held(held) => Ok(Some(held.modified)),
+            Self::Cached(held) => Ok(Some(held.modified)),
         }
     }
 
     fn rewind(&mut self) -> io::Result<()> {
         match self {
             Self::File(file) => file.rewind(),
-            Self::Held(_) => Ok(()),
+            Self::Cached(_) => Ok(()),
         }
     }
 }
 
-enum Input<'a> {
+enum ReaderInput<'a> {
     File(&'a File),
     /// The part that was not read yet.
     Held(&'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Buffer {
+enum BufferState {
     Fresh,
     /// The buffer has grown in an earlier file; the attempt ended immediately.
     Grown,
 }
 
 /// Makes a file without matches stoppable, and detects a buffer that has grown.
-struct Reader<'a> {
-    input: Input<'a>,
+struct StoppableReader<'a> {
+    input: ReaderInput<'a>,
     watch: &'a StopFlag,
     read: usize,
     buffer_matters: bool,
-    buffer: Buffer,
+    buffer: BufferState,
 }
 
-impl Read for Reader<'_> {
+impl Read for StoppableReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.watch.must_stop() {
             return Err(io::Error::other("the search was stopped"));
         }
         if self.buffer_matters && self.read <= MARK && into.len() > FRESH_BUFFER {
-            self.buffer = Buffer::Grown;
+            self.buffer = BufferState::Grown;
             return Err(io::Error::other("the buffer has grown"));
         }
         let count = match &mut self.input {
-            Input::File(file) => file.read(into)?,
-            Input::Held(bytes) => bytes.read(into)?,
+            ReaderInput::File(file) => file.read(into)?,
+            ReaderInput::Held(bytes) => bytes.read(into)?,
         };
         self.read += count;
         if !self.buffer_matters && self.read > MAX_HELD {
@@ -451,17 +451,17 @@ struct CountSink<'a> {
     first_only: bool,
     count: u64,
     binary: Option<u64>,
-    pulse: StopPoller<'a>,
+    stop_poller: StopPoller<'a>,
 }
 
 impl<'a> CountSink<'a> {
-    fn new(matcher: &'a RegexMatcher, first_only: bool, pulse: StopPoller<'a>) -> Self {
+    fn new(matcher: &'a RegexMatcher, first_only: bool, stop_poller: StopPoller<'a>) -> Self {
         Self {
             matcher,
             first_only,
             count: 0,
             binary: None,
-            pulse,
+            stop_poller,
         }
     }
 }
@@ -494,7 +494,7 @@ impl Sink for CountSink<'_> {
         } else {
             1
         };
-        Ok(!self.pulse.must_stop())
+        Ok(!self.stop_poller.must_stop())
     }
 
     fn finish(&mut self, searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
@@ -535,7 +535,7 @@ mod tests {
             ..GrepQuery::new("needle", dir.path())
         };
         let watch = StopFlag::new(&StopCondition::never());
-        let mut scanner = Scanner::new(
+        let mut scanner = FileScanner::new(
             Arc::new(matcher::build(&query).unwrap()),
             &query,
             usize::MAX,
@@ -557,7 +557,7 @@ mod tests {
         );
         let grown = SearchInput::File(File::open(&binary).unwrap());
         let path = || Arc::from(&*binary);
-        assert_eq!(scanner.attempt(&path, &grown).2, Buffer::Grown);
+        assert_eq!(scanner.attempt(&path, &grown).2, BufferState::Grown);
         assert_eq!(
             scanner
                 .search(
@@ -571,7 +571,7 @@ mod tests {
         let fresh = SearchInput::File(File::open(&binary).unwrap());
         assert_eq!(
             scanner.attempt(&path, &fresh).2,
-            Buffer::Fresh,
+            BufferState::Fresh,
             "replaced once, not for every file"
         );
     }

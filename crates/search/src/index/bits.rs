@@ -2,11 +2,11 @@
 
 /// A set of numbers below a length that is fixed when the set is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bits {
+pub(crate) struct NumberSet {
     words: Vec<u64>,
 }
 
-impl Bits {
+impl NumberSet {
     pub(crate) fn none(length: usize) -> Self {
         Self {
             words: vec![0; length.div_ceil(64)],
@@ -74,13 +74,13 @@ mod tests {
     #[test]
     fn numbers_go_in_and_come_out_in_order() {
         for length in [0, 1, 63, 64, 65, 200] {
-            let all = Bits::all(length);
+            let all = NumberSet::all(length);
             assert_eq!(all.count(), length);
             assert_eq!(
                 all.iter().collect::<Vec<_>>(),
                 (0..length).collect::<Vec<_>>()
             );
-            let mut some = Bits::none(length);
+            let mut some = NumberSet::none(length);
             for number in (0..length).step_by(3) {
                 some.insert(number);
             }

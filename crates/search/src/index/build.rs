@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::contents::{
-    CachedContent, Coverage, FileData, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind,
+    CachedContent, Coverage, FileData, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, CachedTextKind,
 };
 use super::file_fingerprint::FileFingerprint;
-use super::indexed_tree::{IndexMiss, IndexedTree, Slot, Unread, ViewKey};
+use super::indexed_tree::{IndexMiss, IndexedTree, SegmentSlot, UnindexedFiles, ViewKey};
 use super::segment::{MOST_TEXTS, SegmentBuilder};
-use super::tree::{EntryNumber, LiveTree, TreeEntry};
+use super::tree::{EntryNumber, LiveTree, LiveTreeEntry};
 use super::tree_handle::{TreeHandle, TreeStage};
 use super::trigram::TrigramCollector;
 use super::watch::{WatchNumber, Watcher};
@@ -35,7 +35,7 @@ const MANY_UNWATCHED: usize = 30;
 /// not start work that it cannot finish.
 const BEFORE_START: Duration = Duration::from_millis(250);
 
-impl Unread {
+impl UnindexedFiles {
     /// Returns whether these files are worth indexing.
     pub(crate) fn is_much(self, few_files: usize) -> bool {
         self.files >= few_files || self.bytes >= LITTLE_TEXT
@@ -92,7 +92,7 @@ fn run(holder: &TreeHandle) {
         }
         // Known files are watched first.
         for some in [watch_some, index_some, watch_some] {
-            while wants_index && !holder.has_ended() && some(holder) == Progress::Made {}
+            while wants_index && !holder.has_ended() && some(holder) == BuildProgress::Made {}
         }
         if !holder.has_ended() {
             super::file::save(holder);
@@ -101,10 +101,10 @@ fn run(holder: &TreeHandle) {
         loop {
             let idle = holder.work().last_asked.elapsed();
             // Without cached texts, nothing has to be freed, so do not wait.
-            if holder.has_ended() || idle >= holder.contents_kept || holder.budget.used() == 0 {
+            if holder.has_ended() || idle >= holder.contents_lifetime || holder.budget.used() == 0 {
                 break;
             }
-            wait(holder, holder.contents_kept - idle, |work| !work.is_wanted);
+            wait(holder, holder.contents_lifetime - idle, |work| !work.is_wanted);
             if holder.work().is_wanted {
                 break;
             }
@@ -116,7 +116,7 @@ fn run(holder: &TreeHandle) {
         }
     }
     if !holder.has_ended() {
-        let _ = holder.with(|kept| {
+        let _ = holder.with_exclusive(|kept| {
             kept.drop_texts();
             Ok(())
         });
@@ -142,14 +142,14 @@ fn wait(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum BuildProgress {
     Made,
     /// Everything worth indexing is indexed.
     Done,
 }
 
 /// A file to index.
-struct Job {
+struct IndexJob {
     entry: EntryNumber,
     version: u32,
     path: std::path::PathBuf,
@@ -157,7 +157,7 @@ struct Job {
 }
 
 /// The result of indexing one file.
-struct Indexed {
+struct IndexedFile {
     entry: EntryNumber,
     version: u32,
     mark: FileFingerprint,
@@ -170,8 +170,8 @@ struct Indexed {
 }
 
 /// A batch of files to index or to watch.
-struct Batch {
-    jobs: Vec<Job>,
+struct IndexBatch {
+    jobs: Vec<IndexJob>,
     top: Arc<Directory>,
     /// Dropped if the tree was read again in the meantime.
     watcher: Weak<Watcher>,
@@ -180,8 +180,8 @@ struct Batch {
     epoch: u64,
 }
 
-impl Batch {
-    fn new(kept: &mut IndexedTree, jobs: Vec<Job>) -> Self {
+impl IndexBatch {
+    fn new(kept: &mut IndexedTree, jobs: Vec<IndexJob>) -> Self {
         if !jobs.is_empty() {
             kept.tree.file_watches.begin();
         }
@@ -224,7 +224,7 @@ impl Batch {
             let watches = &mut kept.tree.file_watches;
             watches.end();
             if self.room == 0 {
-                watches.is_full();
+                watches.set_full();
             }
         }
     }
@@ -254,63 +254,63 @@ fn enter_watch(
 }
 
 /// Watches known files that have no watch yet.
-pub(crate) fn watch_some(holder: &TreeHandle) -> Progress {
+pub(crate) fn watch_some(holder: &TreeHandle) -> BuildProgress {
     let Ok(mut batch) = holder.with_fresh(|kept, _| unwatched(kept)) else {
-        return Progress::Done;
+        return BuildProgress::Done;
     };
     if batch.jobs.is_empty() {
-        return Progress::Done;
+        return BuildProgress::Done;
     }
     let mut done = Vec::with_capacity(batch.jobs.len());
     for job in std::mem::take(&mut batch.jobs) {
         if holder.has_ended() {
-            return Progress::Done;
+            return BuildProgress::Done;
         }
         let top = Arc::clone(&batch.top);
         let watch = batch.watch(|watcher| watcher.watch_file_below(&top, &job.path));
-        let found = watch.and_then(|_| top.look_below(&job.path));
-        let is_same = found.is_some_and(|found| FileFingerprint::of(&found) == job.mark);
+        let found = watch.and_then(|_| top.stat_below(&job.path));
+        let is_same = found.is_some_and(|found| FileFingerprint::from_stat(&found) == job.mark);
         done.push((job, watch, is_same));
     }
-    let mut progress = Progress::Done;
+    let mut progress = BuildProgress::Done;
     batch.hand_in(holder, |kept| {
         for (job, watch, is_same) in done {
             let entry = &kept.tree.entries[job.entry as usize];
             let is_known = entry.version == job.version && entry.is_there;
             let (tree, number) = (&mut kept.tree, job.entry);
             if is_known && watch.is_some() {
-                progress = Progress::Made;
+                progress = BuildProgress::Made;
             }
             if !enter_watch(tree, number, watch, is_same && is_known) && is_known && watch.is_some()
             {
-                tree.look_again(number);
+                tree.refresh_mark(number);
             }
         }
     });
     progress
 }
 
-fn unwatched(kept: &mut IndexedTree) -> Result<Batch, IndexMiss> {
+fn unwatched(kept: &mut IndexedTree) -> Result<IndexBatch, IndexMiss> {
     let seen = kept.visible_files(&all_files(), &NameRules::default())?;
     let most = kept.tree.file_watches.room().min(MOST_TEXTS);
     let entries = seen
         .files
         .iter()
         .map(|number| (*number, &kept.tree.entries[*number as usize]));
-    let is_wanted = |entry: &TreeEntry<FileData>| {
+    let is_wanted = |entry: &LiveTreeEntry<FileData>| {
         entry.watch.is_none() && entry.data.coverage != Coverage::Unread && entry.data.is_settled
     };
     let jobs = entries
         .filter(|(_, entry)| is_wanted(entry))
         .take(most)
-        .map(|(number, entry)| Job {
+        .map(|(number, entry)| IndexJob {
             entry: number,
             version: entry.version,
             path: kept.tree.path_in(entry),
             mark: entry.mark,
         })
         .collect();
-    Ok(Batch::new(kept, jobs))
+    Ok(IndexBatch::new(kept, jobs))
 }
 
 fn all_files() -> ViewKey {
@@ -323,12 +323,12 @@ fn all_files() -> ViewKey {
 }
 
 /// Indexes the next batch of files.
-pub(crate) fn index_some(holder: &TreeHandle) -> Progress {
+pub(crate) fn index_some(holder: &TreeHandle) -> BuildProgress {
     let Ok(mut batch) = holder.with_fresh(|kept, _| choose(kept, holder.few_files)) else {
-        return Progress::Done;
+        return BuildProgress::Done;
     };
     if batch.jobs.is_empty() {
-        return Progress::Done;
+        return BuildProgress::Done;
     }
     let jobs = std::mem::take(&mut batch.jobs);
     let mut builder = SegmentBuilder::default();
@@ -336,7 +336,7 @@ pub(crate) fn index_some(holder: &TreeHandle) -> Progress {
     let mut done = Vec::with_capacity(jobs.len());
     for job in jobs {
         if holder.has_ended() {
-            return Progress::Done;
+            return BuildProgress::Done;
         }
         done.push(index_one(
             holder,
@@ -358,7 +358,7 @@ pub(crate) fn index_some(holder: &TreeHandle) -> Progress {
             if !enter_watch(&mut kept.tree, indexed.entry, indexed.watch, is_same) {
                 if is_there && !is_same {
                     // The file changed under a name that is not watched.
-                    kept.tree.look_again(indexed.entry);
+                    kept.tree.refresh_mark(indexed.entry);
                 }
                 continue;
             }
@@ -380,21 +380,21 @@ pub(crate) fn index_some(holder: &TreeHandle) -> Progress {
         }
         if let Some(segment) = segment {
             let segment = Arc::new(segment);
-            kept.segments.push(Slot { segment, files });
+            kept.segments.push(SegmentSlot { segment, files });
         }
         kept.is_saved = false;
     });
-    Progress::Made
+    BuildProgress::Made
 }
 
 /// Chooses the files to index next. If there are too many segments, the files of the smallest ones
 /// are indexed again into a new segment.
-fn choose(kept: &mut IndexedTree, few_files: usize) -> Result<Batch, IndexMiss> {
+fn choose(kept: &mut IndexedTree, few_files: usize) -> Result<IndexBatch, IndexMiss> {
     let seen = kept.visible_files(&all_files(), &NameRules::default())?;
     if kept.segments.len() > MOST_SEGMENTS {
         merge(kept);
     }
-    let mut all = Unread::default();
+    let mut all = UnindexedFiles::default();
     let (mut jobs, mut bytes) = (Vec::new(), 0);
     for number in seen.files.iter() {
         let entry = &kept.tree.entries[*number as usize];
@@ -405,7 +405,7 @@ fn choose(kept: &mut IndexedTree, few_files: usize) -> Result<Batch, IndexMiss> 
         all.bytes += entry.mark.size;
         if jobs.len() < MOST_TEXTS && bytes < MOST_BYTES {
             bytes += entry.mark.size.min(LONGEST_INDEXED);
-            jobs.push(Job {
+            jobs.push(IndexJob {
                 entry: *number,
                 version: entry.version,
                 path: kept.tree.path_of(*number),
@@ -416,7 +416,7 @@ fn choose(kept: &mut IndexedTree, few_files: usize) -> Result<Batch, IndexMiss> 
     if !all.is_much(few_files) {
         jobs.clear();
     }
-    Ok(Batch::new(kept, jobs))
+    Ok(IndexBatch::new(kept, jobs))
 }
 
 fn merge(kept: &mut IndexedTree) {
@@ -450,12 +450,12 @@ fn merge(kept: &mut IndexedTree) {
 
 fn index_one(
     holder: &TreeHandle,
-    batch: &mut Batch,
-    job: Job,
+    batch: &mut IndexBatch,
+    job: IndexJob,
     builder: &mut SegmentBuilder,
     collector: &mut TrigramCollector,
-) -> Indexed {
-    let mut indexed = Indexed {
+) -> IndexedFile {
+    let mut indexed = IndexedFile {
         entry: job.entry,
         version: job.version,
         mark: job.mark,
@@ -468,7 +468,7 @@ fn index_one(
     let read = match opened {
         Ok(Some(mut file)) => {
             indexed.watch = batch.watch(|watcher| watcher.watch_file(&file));
-            ReadText::of(&mut file, LONGEST_INDEXED)
+            ReadText::read(&mut file, LONGEST_INDEXED)
         }
         Ok(None) => Ok(None),
         Err(error) => Err(error),
@@ -483,11 +483,11 @@ fn index_one(
     // A UTF-8 byte order mark does not affect trigrams. Files with any other mark or with NUL bytes
     // must always be searched.
     let is_text = match text.kind {
-        TextKind::Plain => true,
-        TextKind::Unusual => {
+        CachedTextKind::Plain => true,
+        CachedTextKind::Unusual => {
             text.bytes.starts_with(b"\xef\xbb\xbf") && memchr::memchr(0, &text.bytes).is_none()
         }
-        TextKind::Beginning => false,
+        CachedTextKind::Beginning => false,
     };
     if is_text && let Some(trigrams) = collector.collect(&text.bytes, MOST_TRIGRAMS) {
         indexed.text = Some(builder.add(trigrams));

@@ -73,13 +73,13 @@ pub(crate) enum Coverage {
 #[derive(Clone, Debug)]
 pub(crate) struct CachedContent {
     pub(crate) bytes: Arc<[u8]>,
-    pub(crate) kind: TextKind,
+    pub(crate) kind: CachedTextKind,
     pub(crate) is_ascii: bool,
     _share: Arc<BudgetShare>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TextKind {
+pub(crate) enum CachedTextKind {
     /// No NUL byte and no byte order mark: searched unchanged.
     Plain,
     /// The whole file, but it has NUL bytes or a byte order mark.
@@ -153,7 +153,7 @@ impl TextBudget {
 /// A text that was just read.
 pub(crate) struct ReadText {
     pub(crate) bytes: Arc<[u8]>,
-    pub(crate) kind: TextKind,
+    pub(crate) kind: CachedTextKind,
     pub(crate) is_ascii: bool,
     pub(crate) mark: FileFingerprint,
     pub(crate) is_settled: bool,
@@ -162,10 +162,10 @@ pub(crate) struct ReadText {
 impl ReadText {
     /// Reads an open file. Returns `None` if the file is longer than `longest` or changes while it
     /// is read. Then the file is rewound.
-    pub(crate) fn of(file: &mut File, longest: u64) -> io::Result<Option<Self>> {
+    pub(crate) fn read(file: &mut File, longest: u64) -> io::Result<Option<Self>> {
         use std::io::Seek;
         let begun = SystemTime::now();
-        let mark = FileFingerprint::of(&fstat(&*file)?);
+        let mark = FileFingerprint::from_stat(&fstat(&*file)?);
         if mark.size > longest {
             return Ok(None);
         }
@@ -178,19 +178,19 @@ impl ReadText {
         let kind = match nul {
             Some(at) if !is_marked => {
                 bytes.truncate(at + 1);
-                TextKind::Beginning
+                CachedTextKind::Beginning
             }
             _ => {
                 file.take(longest + 1).read_to_end(&mut bytes)?;
                 let is_plain = !is_marked && memchr::memchr(0, &bytes).is_none();
                 match is_plain {
-                    true => TextKind::Plain,
-                    false => TextKind::Unusual,
+                    true => CachedTextKind::Plain,
+                    false => CachedTextKind::Unusual,
                 }
             }
         };
-        let is_whole = kind == TextKind::Beginning || bytes.len() == size;
-        if !is_whole || FileFingerprint::of(&fstat(&*file)?) != mark {
+        let is_whole = kind == CachedTextKind::Beginning || bytes.len() == size;
+        if !is_whole || FileFingerprint::from_stat(&fstat(&*file)?) != mark {
             file.rewind()?;
             return Ok(None);
         }
@@ -209,7 +209,7 @@ impl ReadText {
         let is_plain = !has_mark(bytes) && memchr::memchr(0, bytes).is_none();
         is_plain.then(|| Self {
             bytes: bytes.into(),
-            kind: TextKind::Plain,
+            kind: CachedTextKind::Plain,
             is_ascii: bytes.is_ascii(),
             mark,
             is_settled: false,
@@ -239,20 +239,20 @@ mod tests {
         let path = dir.path().join("a");
         std::fs::write(&path, bytes).unwrap();
         let mut file = File::open(path).unwrap();
-        ReadText::of(&mut file, LONGEST_HELD).unwrap().unwrap()
+        ReadText::read(&mut file, LONGEST_HELD).unwrap().unwrap()
     }
 
     #[test]
     fn texts_are_held_as_far_as_a_search_looks() {
         let late = [vec![b'x'; 70_000], vec![0, b'y']].concat();
-        let cases: [(&[u8], TextKind, usize); 7] = [
-            (b"", TextKind::Plain, 0),
-            (b"abc\n", TextKind::Plain, 4),
-            (b"abc\n\0def", TextKind::Beginning, 5),
-            (b"\xef\xbb\xbfabc", TextKind::Unusual, 6),
-            (b"\xff\xfea\0b\0", TextKind::Unusual, 6),
-            (b"\xef\xbb", TextKind::Plain, 2),
-            (&late, TextKind::Unusual, 70_002),
+        let cases: [(&[u8], CachedTextKind, usize); 7] = [
+            (b"", CachedTextKind::Plain, 0),
+            (b"abc\n", CachedTextKind::Plain, 4),
+            (b"abc\n\0def", CachedTextKind::Beginning, 5),
+            (b"\xef\xbb\xbfabc", CachedTextKind::Unusual, 6),
+            (b"\xff\xfea\0b\0", CachedTextKind::Unusual, 6),
+            (b"\xef\xbb", CachedTextKind::Plain, 2),
+            (&late, CachedTextKind::Unusual, 70_002),
         ];
         for (bytes, kind, length) in cases {
             let text = read(bytes);

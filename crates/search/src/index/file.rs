@@ -183,18 +183,18 @@ fn gather(holder: &TreeHandle) -> Option<IndexSnapshot> {
     Some((table, segments, kept.epoch))
 }
 
-type Places = Vec<(u64, SegmentSize)>;
+type SegmentPlaces = Vec<(u64, SegmentSize)>;
 
-fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result<Places> {
+fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result<SegmentPlaces> {
     file.set_len(0)?;
     file.write_all(&[0; HEADER as usize])?;
-    let mut out = Summed {
+    let mut out = ChecksumWriter {
         inner: BufWriter::with_capacity(1 << 20, file),
         sum: Checksum::new(),
         length: 0,
     };
     out.write_all(table)?;
-    let mut places = Places::new();
+    let mut places = SegmentPlaces::new();
     for segment in segments {
         let start = HEADER + out.length;
         places.push((start, segment.write(&mut out)?));
@@ -212,7 +212,7 @@ fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result
 }
 
 /// Reads the posting lists from the file from now on, instead of from memory.
-fn use_file(holder: &TreeHandle, file: File, places: &Places, epoch: u64) {
+fn use_file(holder: &TreeHandle, file: File, places: &SegmentPlaces, epoch: u64) {
     let file = Arc::new(file);
     let opened: Result<Vec<Segment>, CorruptIndex> = places
         .iter()
@@ -259,7 +259,7 @@ fn bound(folder: &Path, newest: &Path) {
 }
 
 /// Returns whether an index file exists for this tree.
-pub(crate) fn is_there(holder: &TreeHandle) -> bool {
+pub(crate) fn has_index_file(holder: &TreeHandle) -> bool {
     let folder = holder.folder.as_deref();
     folder.is_some_and(|folder| place(folder, &holder.root, &holder.current_dir).is_file())
 }
@@ -327,7 +327,7 @@ fn open(path: &Path, holder: &TreeHandle) -> Result<IndexContents, CorruptIndex>
     if sum.value() != u64::from_le_bytes(array(&header[8..])?) {
         return Err(CorruptIndex);
     }
-    let mut source = Source(&table);
+    let mut source = TableReader(&table);
     if source.bytes()? != holder.root.as_os_str().as_bytes()
         || source.bytes()? != holder.current_dir.as_os_str().as_bytes()
     {
@@ -363,20 +363,20 @@ fn open(path: &Path, holder: &TreeHandle) -> Result<IndexContents, CorruptIndex>
 
 /// Applies what an earlier session stored about files that have not changed since.
 pub(crate) fn adopt_index(kept: &mut IndexedTree, index: IndexContents) {
-    match take_over_files(kept, &index) {
+    match adopt_files(kept, &index) {
         Ok(()) => {
             kept.add_segments(index.segments);
             kept.is_saved = true;
         }
         Err(CorruptIndex) => {
-            kept.forget_index();
+            kept.drop_index();
             give_up(&index.path);
         }
     }
 }
 
-fn take_over_files(kept: &mut IndexedTree, index: &IndexContents) -> Result<(), CorruptIndex> {
-    let mut source = Source(&index.table[index.start..]);
+fn adopt_files(kept: &mut IndexedTree, index: &IndexContents) -> Result<(), CorruptIndex> {
+    let mut source = TableReader(&index.table[index.start..]);
     let mut next = 0;
     while !source.0.is_empty() {
         let path = Path::new(OsStr::from_bytes(source.bytes()?));
@@ -439,9 +439,9 @@ fn put_mark(into: &mut Vec<u8>, mark: &FileFingerprint) {
 }
 
 /// The rest of a table that is not parsed yet.
-struct Source<'a>(&'a [u8]);
+struct TableReader<'a>(&'a [u8]);
 
-impl<'a> Source<'a> {
+impl<'a> TableReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], CorruptIndex> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(CorruptIndex)?;
         self.0 = rest;
@@ -476,13 +476,13 @@ impl<'a> Source<'a> {
 }
 
 /// A writer that computes a checksum and the length of what is written.
-struct Summed<W> {
+struct ChecksumWriter<W> {
     inner: W,
     sum: Checksum,
     length: u64,
 }
 
-impl<W: Write> Write for Summed<W> {
+impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.inner.write_all(bytes)?;
         self.sum.add(bytes);
@@ -519,15 +519,15 @@ impl Checksum {
             bytes = &bytes[missing..];
             if self.rest.len() == 8 {
                 let word = std::mem::take(&mut self.rest);
-                self.words(&word);
+                self.add_words(&word);
             }
         }
         let whole = bytes.len() / 8 * 8;
-        self.words(&bytes[..whole]);
+        self.add_words(&bytes[..whole]);
         self.rest.extend(&bytes[whole..]);
     }
 
-    fn words(&mut self, bytes: &[u8]) {
+    fn add_words(&mut self, bytes: &[u8]) {
         for word in bytes.chunks_exact(8) {
             let word = u64::from_le_bytes([
                 word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],

@@ -39,22 +39,22 @@ impl<T: ContentKnowledge> LiveTree<T> {
         let is_watched = self.file_watches.enter(watch, number);
         match is_watched {
             true => self.entries[number as usize].watch = Some(watch),
-            false => self.look_again(number),
+            false => self.refresh_mark(number),
         }
         is_watched
     }
 
     /// Discards the cached knowledge about a file after an event, and records its new fingerprint.
-    pub(crate) fn look_again(&mut self, number: EntryNumber) {
+    pub(crate) fn refresh_mark(&mut self, number: EntryNumber) {
         self.drop_content(number);
-        let found = self.top.look_below(&self.path_of(number));
+        let found = self.top.stat_below(&self.path_of(number));
         if let Some(found) = found {
-            self.entries[number as usize].mark = FileFingerprint::of(&found);
+            self.entries[number as usize].mark = FileFingerprint::from_stat(&found);
         }
     }
 
     /// Checks files that are not watched, and discards the knowledge about those that changed.
-    pub(crate) fn look_at(&mut self, numbers: &[EntryNumber]) {
+    pub(crate) fn check_files(&mut self, numbers: &[EntryNumber]) {
         let threads = match numbers.len() < MANY {
             true => 1,
             false => self.threads.max(1),
@@ -62,7 +62,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
         let tree = &*self;
         let has_changed = |number: EntryNumber, path: &mut PathBuf| {
             let entry = &tree.entries[number as usize];
-            let is_same = tree.look_at_entry(entry, path) == Some(entry.mark);
+            let is_same = tree.stat_entry(entry, path) == Some(entry.mark);
             !is_same || !entry.data.is_settled()
         };
         let part = numbers.len().div_ceil(threads).max(1);
@@ -85,7 +85,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
             changed
         });
         for number in changed {
-            self.look_again(number);
+            self.refresh_mark(number);
         }
     }
 }

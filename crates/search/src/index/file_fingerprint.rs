@@ -21,7 +21,7 @@ pub(crate) struct FileFingerprint {
 
 impl FileFingerprint {
     #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
-    pub(crate) fn of(found: &Stat) -> Self {
+    pub(crate) fn from_stat(found: &Stat) -> Self {
         Self {
             device: found.st_dev as u64,
             inode: found.st_ino as u64,

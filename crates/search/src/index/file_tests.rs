@@ -3,7 +3,7 @@ use std::thread;
 
 use super::*;
 use crate::IndexSettings;
-use crate::index::build::{self, Progress};
+use crate::index::build::{self, BuildProgress};
 use crate::index::contents::TextBudget;
 
 #[test]
@@ -51,7 +51,7 @@ fn holder(root: &Path, folder: &Path) -> TreeHandle {
 /// How many files the index knows, after reading what an earlier session left.
 fn known(holder: &TreeHandle) -> usize {
     holder.read();
-    let known = holder.with(|kept| {
+    let known = holder.with_exclusive(|kept| {
         let entries = kept.tree.entries.iter();
         Ok(entries
             .filter(|entry| entry.data.coverage != Coverage::Unread)
@@ -63,7 +63,7 @@ fn known(holder: &TreeHandle) -> usize {
 fn built(root: &Path, folder: &Path) -> TreeHandle {
     let holder = holder(root, folder);
     holder.read();
-    while build::index_some(&holder) == Progress::Made {}
+    while build::index_some(&holder) == BuildProgress::Made {}
     save(&holder);
     holder
 }
@@ -75,17 +75,17 @@ fn a_later_session_takes_over_what_did_not_change() {
     assert_eq!(known(&first), 601);
     let path = place(&folder, &root, &root);
     assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
-    assert!(is_there(&first) && !path.with_extension("new").exists());
+    assert!(has_index_file(&first) && !path.with_extension("new").exists());
     // Lists are in the file by now, and still found.
     let asked = crate::index::trigram_query::plan("text 5", false, false);
-    let found = first.with(|kept| Ok(kept.segments[0].segment.candidates(&asked).unwrap().count()));
+    let found = first.with_exclusive(|kept| Ok(kept.segments[0].segment.candidates(&asked).unwrap().count()));
     assert_eq!(found.unwrap(), 111);
     assert_eq!(known(&holder(&root, &folder)), 601);
     fs::write(root.join("1/1"), "changed\n").unwrap();
     fs::rename(root.join("2/2"), root.join("2/other")).unwrap();
     assert_eq!(known(&holder(&root, &folder)), 599);
     // Of another tree nothing is known.
-    assert!(!is_there(&holder(&root.join("1"), &folder)));
+    assert!(!has_index_file(&holder(&root.join("1"), &folder)));
 }
 
 #[test]

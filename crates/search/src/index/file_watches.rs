@@ -58,7 +58,7 @@ impl FileWatches {
     }
 
     /// Stops adding watches: the kernel grants no further ones.
-    pub(crate) fn is_full(&mut self) {
+    pub(crate) fn set_full(&mut self) {
         self.most = self.files.len();
     }
 
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(watches.anew(false).room(), 8);
         assert_eq!(watches.anew(true).room(), 4);
         watches.take(1);
-        watches.is_full();
+        watches.set_full();
         assert_eq!(watches.room(), 0);
     }
 }

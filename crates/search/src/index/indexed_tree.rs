@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bits::Bits;
-use super::contents::{CachedContent, Coverage, FileData, ReadText, TextBudget, TextKind};
+use super::bits::NumberSet;
+use super::contents::{CachedContent, Coverage, FileData, ReadText, TextBudget, CachedTextKind};
 use super::file_watches::FileWatches;
 use super::load::TreeRefusal;
 use super::segment::{CorruptIndex, Segment};
-use super::tree::{DirectoryNumber, EntryNumber, LiveTree, RefreshOutcome, TreeEntry, Watching};
+use super::tree::{DirectoryNumber, EntryNumber, LiveTree, RefreshOutcome, LiveTreeEntry, WatchMode};
 use super::trigram_query::TrigramQuery;
 use super::written_contents::WrittenContents;
 use crate::FileIdentity;
@@ -26,18 +26,18 @@ const NO_FILE: EntryNumber = EntryNumber::MAX;
 /// A tree with its index.
 pub(crate) struct IndexedTree {
     pub(crate) tree: LiveTree<FileData>,
-    pub(crate) segments: Vec<Slot>,
-    views: Vec<View>,
+    pub(crate) segments: Vec<SegmentSlot>,
+    views: Vec<CachedView>,
     pub(crate) budget: Arc<TextBudget>,
     /// Increases when entries are renumbered.
     pub(crate) epoch: u64,
     /// True if everything in the index is stored on disk.
     pub(crate) is_saved: bool,
-    handed_over: WrittenContents,
+    written_contents: WrittenContents,
 }
 
 /// A segment, with the current file for each of its texts.
-pub(crate) struct Slot {
+pub(crate) struct SegmentSlot {
     pub(crate) segment: Arc<Segment>,
     pub(crate) files: Vec<EntryNumber>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct ViewKey {
     pub(crate) current_dir: PathBuf,
 }
 
-struct View {
+struct CachedView {
     key: ViewKey,
     structure: u64,
     /// The decision for each entry: 0 for none yet, 1 for hidden, 2 for visible.
@@ -68,18 +68,18 @@ pub(crate) struct VisibleFiles {
 }
 
 /// The files to search, by number.
-pub(crate) struct Candidates {
+pub(crate) struct IndexCandidates {
     pub(crate) files: Vec<EntryNumber>,
     pub(crate) skips: Arc<[Skip]>,
     pub(crate) epoch: u64,
     /// The files that the index does not know.
-    pub(crate) unread: Unread,
+    pub(crate) unread: UnindexedFiles,
     /// The cost of searching the files, as bytes of text in memory.
     pub(crate) work: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unread {
+pub(crate) struct UnindexedFiles {
     pub(crate) files: usize,
     pub(crate) bytes: u64,
     /// The number of files that had to be checked with `stat` because they are not watched,
@@ -118,7 +118,7 @@ impl IndexedTree {
         file_watches: FileWatches,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, TreeRefusal> {
-        let watching = Watching::Wanted;
+        let watching = WatchMode::Enabled;
         Ok(Self {
             tree: LiveTree::read(root, current_dir, threads, watching, file_watches, stop)?,
             segments: Vec::new(),
@@ -126,19 +126,19 @@ impl IndexedTree {
             budget: Arc::clone(budget),
             epoch: 0,
             is_saved: false,
-            handed_over: WrittenContents::default(),
+            written_contents: WrittenContents::default(),
         })
     }
 
     /// Stores a content that was just renamed into place; see `written_contents`.
-    pub(crate) fn hand_over(&mut self, below: &Path, content: &[u8], identity: &FileIdentity) {
-        self.handed_over.add(below, content, identity);
+    pub(crate) fn add_written_content(&mut self, below: &Path, content: &[u8], identity: &FileIdentity) {
+        self.written_contents.add(below, content, identity);
     }
 
     /// Brings the tree up to date; see [`LiveTree::refresh`].
     pub(crate) fn refresh(&mut self) -> Result<RefreshOutcome, TreeRefusal> {
         let refreshed = self.tree.refresh()?;
-        self.handed_over.take_in(&mut self.tree, &self.budget);
+        self.written_contents.cache_current(&mut self.tree, &self.budget);
         if refreshed == RefreshOutcome::ReadAgain {
             self.epoch += 1;
             self.views.clear();
@@ -151,7 +151,7 @@ impl IndexedTree {
     pub(crate) fn add_segments(&mut self, segments: Vec<Segment>) {
         self.segments = segments
             .into_iter()
-            .map(|segment| Slot {
+            .map(|segment| SegmentSlot {
                 segment: Arc::new(segment),
                 files: Vec::new(),
             })
@@ -184,7 +184,7 @@ impl IndexedTree {
         let known = self.views.iter().position(|view| view.key == *key);
         let mut view = match known {
             Some(at) => self.views.remove(at),
-            None => View {
+            None => CachedView {
                 key: key.clone(),
                 structure: u64::MAX,
                 decided: Vec::new(),
@@ -275,9 +275,9 @@ impl IndexedTree {
         seen: &VisibleFiles,
         query: &TrigramQuery,
         has_looked: bool,
-    ) -> Result<Candidates, CorruptIndex> {
+    ) -> Result<IndexCandidates, CorruptIndex> {
         let found = self.indexed_candidates(query)?;
-        let mut unread = Unread::default();
+        let mut unread = UnindexedFiles::default();
         if !has_looked {
             let is_unwatched = |number: &EntryNumber| {
                 let entry = &self.tree.entries[*number as usize];
@@ -285,7 +285,7 @@ impl IndexedTree {
                 entry.watch.is_none() && is_indexed && !found.holds(*number as usize)
             };
             let unwatched: Vec<_> = seen.files.iter().copied().filter(is_unwatched).collect();
-            self.tree.look_at(&unwatched);
+            self.tree.check_files(&unwatched);
             unread.unwatched = unwatched.len().min(self.tree.file_watches.room());
         }
         let mut work = 0;
@@ -306,7 +306,7 @@ impl IndexedTree {
             is_candidate
         };
         let files = seen.files.iter().copied().filter(is_candidate).collect();
-        Ok(Candidates {
+        Ok(IndexCandidates {
             files,
             skips: Arc::clone(&seen.skips),
             epoch: self.epoch,
@@ -316,8 +316,8 @@ impl IndexedTree {
     }
 
     /// Returns the files that the index cannot rule out.
-    fn indexed_candidates(&self, query: &TrigramQuery) -> Result<Bits, CorruptIndex> {
-        let mut found = Bits::none(self.tree.entries.len());
+    fn indexed_candidates(&self, query: &TrigramQuery) -> Result<NumberSet, CorruptIndex> {
+        let mut found = NumberSet::none(self.tree.entries.len());
         for (number, slot) in self.segments.iter().enumerate() {
             for text in slot.segment.candidates(query)?.iter() {
                 let file = slot.files.get(text).copied().unwrap_or(NO_FILE);
@@ -337,7 +337,7 @@ impl IndexedTree {
     }
 
     /// Returns a file to search, or `None` if it no longer exists.
-    pub(crate) fn file(&self, number: EntryNumber) -> Option<&TreeEntry<FileData>> {
+    pub(crate) fn file(&self, number: EntryNumber) -> Option<&LiveTreeEntry<FileData>> {
         let entry = self.tree.entries.get(number as usize);
         entry.filter(|entry| entry.is_there)
     }
@@ -347,7 +347,7 @@ impl IndexedTree {
     /// see [`LiveTree::look_at_entry`].
     pub(crate) fn text_of<'a>(
         &self,
-        entry: &'a TreeEntry<FileData>,
+        entry: &'a LiveTreeEntry<FileData>,
         spares_look: bool,
         path: &mut PathBuf,
     ) -> Option<&'a CachedContent> {
@@ -355,10 +355,10 @@ impl IndexedTree {
         let is_watched = entry.watch.is_some();
         let held = entry.data.held.as_ref();
         let held = held.filter(|_| is_watched || entry.data.is_settled)?;
-        if spares_look && is_watched && held.kind == TextKind::Plain {
+        if spares_look && is_watched && held.kind == CachedTextKind::Plain {
             return Some(held);
         }
-        (self.tree.look_at_entry(entry, path) == Some(entry.mark)).then_some(held)
+        (self.tree.stat_entry(entry, path) == Some(entry.mark)).then_some(held)
     }
 
     /// Returns the absolute path of a file, and the offset at which the part below the root starts.
@@ -406,7 +406,7 @@ impl IndexedTree {
     }
 
     /// Drops the index. It is built again.
-    pub(crate) fn forget_index(&mut self) {
+    pub(crate) fn drop_index(&mut self) {
         self.segments.clear();
         for entry in &mut self.tree.entries {
             entry.data.coverage = Coverage::Unread;

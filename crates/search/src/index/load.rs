@@ -80,7 +80,7 @@ pub(crate) struct LoadedEntry {
 }
 
 /// The parameters of reading a tree.
-pub(crate) struct Loader<'a> {
+pub(crate) struct TreeLoader<'a> {
     pub(crate) top: &'a Directory,
     pub(crate) root: &'a Path,
     pub(crate) rules: &'a IgnoreRules,
@@ -116,7 +116,7 @@ struct ReadTask {
     level: Option<Arc<IgnoreLevel>>,
 }
 
-impl Loader<'_> {
+impl TreeLoader<'_> {
     /// Reads a directory and everything below it, level by level.
     pub(crate) fn load(
         &self,
@@ -208,14 +208,14 @@ impl Loader<'_> {
         let directory = match self.top.enter_below(&task.path) {
             Ok(directory) => directory,
             Err(error) if is_unsupported(&error) => return Err(TreeRefusal::Failed),
-            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => {
                 loaded.skips.push(unreadable(&error));
                 return Ok(Some(loaded));
             }
         };
         let found = directory.stat().map_err(|_| TreeRefusal::Failed)?;
-        loaded.mark = FileFingerprint::of(&found);
+        loaded.mark = FileFingerprint::from_stat(&found);
         if !self.local.is(loaded.mark.device) {
             check_local(&directory)?;
             self.local.set(loaded.mark.device);
@@ -232,7 +232,7 @@ impl Loader<'_> {
         let mut names = Vec::new();
         let mut telling = IgnoreFilesPresent::default();
         let listed = directory.list(|name, kind| {
-            telling.note(&name);
+            telling.record(&name);
             names.push((name, kind));
         });
         if let Err(error) = listed {
@@ -275,7 +275,7 @@ impl Loader<'_> {
         if is_version_control(&name) {
             return Ok(None);
         }
-        let found = directory.look_surely(&name);
+        let found = directory.try_stat_entry(&name);
         let found = found.map_err(|_| TreeRefusal::Failed)?;
         Ok(found.and_then(|found| {
             let kind = kind_of(&found)?;
@@ -283,7 +283,7 @@ impl Loader<'_> {
                 verdict: self.verdict(&name, kind, path, level),
                 name,
                 kind,
-                mark: FileFingerprint::of(&found),
+                mark: FileFingerprint::from_stat(&found),
             })
         }))
     }
@@ -336,7 +336,7 @@ fn is_unsupported(error: &io::Error) -> bool {
     .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-fn is_gone(error: &io::Error) -> bool {
+fn is_missing(error: &io::Error) -> bool {
     [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::XDEV]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

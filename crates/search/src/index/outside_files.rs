@@ -30,7 +30,7 @@ struct GuardedFile {
 impl GuardedFile {
     /// Records the state of a file that was read at `read` or later.
     fn new(path: &Path, read: SystemTime) -> Self {
-        let seen = look(path);
+        let seen = read_fingerprint(path);
         Self {
             path: path.into(),
             is_settled: seen.is_none_or(|mark| mark.is_settled(read)),
@@ -40,15 +40,15 @@ impl GuardedFile {
 
     /// Returns whether the file is certainly unchanged.
     fn is_same(&self) -> bool {
-        self.is_settled && look(&self.path) == self.seen
+        self.is_settled && read_fingerprint(&self.path) == self.seen
     }
 }
 
 /// Returns the fingerprint of a path. For a directory only its identity is compared, because its
 /// contents do not matter here.
-fn look(path: &Path) -> Option<FileFingerprint> {
+fn read_fingerprint(path: &Path) -> Option<FileFingerprint> {
     let found = statat(CWD, path, AtFlags::empty()).ok()?;
-    let mark = FileFingerprint::of(&found);
+    let mark = FileFingerprint::from_stat(&found);
     Some(match kind_of(&found) {
         Some(EntryKind::Directory) => FileFingerprint {
             device: mark.device,
@@ -75,7 +75,7 @@ impl MissingNames {
     fn are_missing(&mut self) -> bool {
         // This must come first: any change after this `stat` alters the timestamps.
         let found = statat(CWD, &*self.directory, AtFlags::empty()).ok();
-        let now = found.as_ref().map(FileFingerprint::of);
+        let now = found.as_ref().map(FileFingerprint::from_stat);
         if now.is_some() && now == self.seen {
             return true;
         }
@@ -85,7 +85,7 @@ impl MissingNames {
         let is_certain = self.paths.iter().all(|path| is_nothing(path));
         self.seen = now.filter(|mark| is_certain && mark.is_settled(moment));
         // A dangling link exists as a name, and its target may appear at any time.
-        is_certain || self.paths.iter().all(|path| look(path).is_none())
+        is_certain || self.paths.iter().all(|path| read_fingerprint(path).is_none())
     }
 }
 

@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::bits::Bits;
+use super::bits::NumberSet;
 use super::trigram::Trigram;
 use super::trigram_query::TrigramQuery;
 
@@ -73,7 +73,7 @@ impl SegmentBuilder {
             texts: self.texts,
             table,
             length: lists.len(),
-            lists: Lists::Memory(lists),
+            lists: PostingLists::Memory(lists),
         }
     }
 }
@@ -83,12 +83,12 @@ impl SegmentBuilder {
 pub(crate) struct Segment {
     texts: usize,
     table: Vec<(Trigram, u32)>,
-    lists: Lists,
+    lists: PostingLists,
     length: usize,
 }
 
 #[derive(Debug)]
-enum Lists {
+enum PostingLists {
     Memory(Vec<u8>),
     /// The file, and the offset at which the lists start.
     File(Arc<File>, u64),
@@ -120,19 +120,19 @@ impl Segment {
     /// Returns the memory that the segment takes, in bytes.
     pub(crate) fn weight(&self) -> usize {
         let lists = match &self.lists {
-            Lists::Memory(lists) => lists.len(),
-            Lists::File(..) => 0,
+            PostingLists::Memory(lists) => lists.len(),
+            PostingLists::File(..) => 0,
         };
         self.table.len() * size_of::<(Trigram, u32)>() + lists
     }
 
     /// Returns the texts that may match: perhaps too many, never too few.
-    pub(crate) fn candidates(&self, query: &TrigramQuery) -> Result<Bits, CorruptIndex> {
+    pub(crate) fn candidates(&self, query: &TrigramQuery) -> Result<NumberSet, CorruptIndex> {
         match query {
-            TrigramQuery::Any => Ok(Bits::all(self.texts)),
+            TrigramQuery::Any => Ok(NumberSet::all(self.texts)),
             TrigramQuery::One(trigram) => self.list(*trigram),
             TrigramQuery::Or(parts) => {
-                let mut found = Bits::none(self.texts);
+                let mut found = NumberSet::none(self.texts);
                 for part in parts {
                     found.or(&self.candidates(part)?);
                 }
@@ -145,7 +145,7 @@ impl Segment {
                     .map(|part| (self.length_of(part), part))
                     .collect();
                 order.sort_by_key(|(length, _)| *length);
-                let mut found = Bits::all(self.texts);
+                let mut found = NumberSet::all(self.texts);
                 for (_, part) in order {
                     found.and(&self.candidates(part)?);
                     if found.count() < FEW {
@@ -176,13 +176,13 @@ impl Segment {
         }
     }
 
-    fn list(&self, trigram: Trigram) -> Result<Bits, CorruptIndex> {
+    fn list(&self, trigram: Trigram) -> Result<NumberSet, CorruptIndex> {
         let Some((from, to)) = self.place(trigram) else {
-            return Ok(Bits::none(self.texts));
+            return Ok(NumberSet::none(self.texts));
         };
         match &self.lists {
-            Lists::Memory(lists) => decode(lists.get(from..to).ok_or(CorruptIndex)?, self.texts),
-            Lists::File(file, start) => {
+            PostingLists::Memory(lists) => decode(lists.get(from..to).ok_or(CorruptIndex)?, self.texts),
+            PostingLists::File(file, start) => {
                 let mut bytes = vec![0; to.checked_sub(from).ok_or(CorruptIndex)?];
                 file.read_exact_at(&mut bytes, start + from as u64)?;
                 decode(&bytes, self.texts)
@@ -197,8 +197,8 @@ impl Segment {
             to.write_all(&offset.to_le_bytes())?;
         }
         match &self.lists {
-            Lists::Memory(lists) => to.write_all(lists)?,
-            Lists::File(file, start) => {
+            PostingLists::Memory(lists) => to.write_all(lists)?,
+            PostingLists::File(file, start) => {
                 let mut bytes = vec![0; self.length];
                 file.read_exact_at(&mut bytes, *start)?;
                 to.write_all(&bytes)?;
@@ -238,7 +238,7 @@ impl Segment {
         Ok(Self {
             texts,
             table,
-            lists: Lists::File(Arc::clone(file), start + bytes.len() as u64),
+            lists: PostingLists::File(Arc::clone(file), start + bytes.len() as u64),
             length: size.lists as usize,
         })
     }
@@ -277,10 +277,10 @@ fn encode(numbers: &[usize], texts: usize, into: &mut Vec<u8>) {
 }
 
 /// Decodes a list. Its length in bytes shows which of the two encodings it has.
-pub(crate) fn decode(bytes: &[u8], texts: usize) -> Result<Bits, CorruptIndex> {
+pub(crate) fn decode(bytes: &[u8], texts: usize) -> Result<NumberSet, CorruptIndex> {
     let mut rest = bytes;
     let count = take(&mut rest)?;
-    let mut found = Bits::none(texts);
+    let mut found = NumberSet::none(texts);
     if rest.len() == texts.div_ceil(8) {
         for (at, byte) in rest.iter().enumerate() {
             for bit in 0..8 {
@@ -332,7 +332,7 @@ mod tests {
 
     use super::*;
 
-    fn numbers(bits: &Bits) -> Vec<usize> {
+    fn numbers(bits: &NumberSet) -> Vec<usize> {
         bits.iter().collect()
     }
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::build::{self, Progress};
+use super::build::{self, BuildProgress};
 use super::contents::{Coverage, FileData, TextBudget};
-use super::indexed_tree::{IndexMiss, IndexedTree, Unread};
-use super::tree::{RefreshOutcome, TreeEntry};
+use super::indexed_tree::{IndexMiss, IndexedTree, UnindexedFiles};
+use super::tree::{RefreshOutcome, LiveTreeEntry};
 use super::tree_handle::{TreeHandle, TreeStage};
 use crate::FileIdentity;
 use crate::handle::EntryKind;
@@ -86,10 +86,10 @@ impl TreeStore {
             true => {
                 let read_now = holder.read();
                 let mut is_new = false;
-                while build::index_some(&holder) == Progress::Made {
+                while build::index_some(&holder) == BuildProgress::Made {
                     is_new = true;
                 }
-                while build::watch_some(&holder) == Progress::Made {}
+                while build::watch_some(&holder) == BuildProgress::Made {}
                 if is_new {
                     super::file::save(&holder);
                 }
@@ -101,7 +101,7 @@ impl TreeStore {
     }
 
     /// Passes a content to the trees that contain the file.
-    pub(crate) fn wrote(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
+    pub(crate) fn on_file_written(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
         let trees = self
             .trees
             .lock()
@@ -109,8 +109,8 @@ impl TreeStore {
             .clone();
         for holder in trees {
             if let Ok(below) = path.strip_prefix(&holder.root) {
-                let _ = holder.with(|kept| {
-                    kept.hand_over(below, content, identity);
+                let _ = holder.with_exclusive(|kept| {
+                    kept.add_written_content(below, content, identity);
                     Ok(())
                 });
             }
@@ -146,12 +146,12 @@ impl TreeStore {
                 held_bytes: self.budget.used(),
                 memory: self.budget.most,
             };
-            let _ = holder.with(|kept| {
+            let _ = holder.with_exclusive(|kept| {
                 let entries = || kept.tree.entries.iter().filter(|entry| entry.is_there);
-                let is_file = |entry: &&TreeEntry<FileData>| {
+                let is_file = |entry: &&LiveTreeEntry<FileData>| {
                     entry.kind == EntryKind::File && entry.verdict != IgnoreVerdict::Ignored
                 };
-                let is_indexed = |entry: &&TreeEntry<FileData>| {
+                let is_indexed = |entry: &&LiveTreeEntry<FileData>| {
                     matches!(entry.data.coverage, Coverage::Indexed { .. })
                 };
                 status.is_ready = true;
@@ -168,7 +168,7 @@ impl TreeStore {
     }
 
     /// Called after an answer: starts the background work that would make the next one faster.
-    pub(crate) fn after(&self, holder: &Arc<TreeHandle>, need: IndexNeed) {
+    pub(crate) fn start_background_work(&self, holder: &Arc<TreeHandle>, need: IndexNeed) {
         if self.settings.at_once {
             return;
         }
@@ -211,7 +211,7 @@ pub(crate) enum IndexNeed {
     /// The names only.
     Tree,
     /// The contents too. Contains the files that are not indexed, or `None` without a tree.
-    Index(Option<Unread>),
+    Index(Option<UnindexedFiles>),
 }
 
 impl Drop for TreeStore {

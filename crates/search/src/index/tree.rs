@@ -29,7 +29,7 @@ use std::time::SystemTime;
 
 use super::file_fingerprint::FileFingerprint;
 use super::file_watches::FileWatches;
-use super::load::{LoadedDirectory, LoadedEntry, Loader, LocalDevice, TreeRefusal};
+use super::load::{LoadedDirectory, LoadedEntry, TreeLoader, LocalDevice, TreeRefusal};
 use super::outside_files::{OutsideFiles, UserExcludes};
 use super::watch::{DrainedEvents, WatchEvent, WatchNumber, Watcher};
 use crate::Exclusions;
@@ -47,7 +47,7 @@ const MOST_CHANGES: usize = 8000;
 
 /// A name in a directory.
 #[derive(Debug)]
-pub(crate) struct TreeEntry<T> {
+pub(crate) struct LiveTreeEntry<T> {
     pub(crate) name: Box<OsStr>,
     pub(crate) parent: DirectoryNumber,
     pub(crate) kind: EntryKind,
@@ -88,7 +88,7 @@ pub(crate) struct LiveTree<T> {
     rules: IgnoreRules,
     /// Problems with the ignore files above the root.
     pub(crate) skips: Vec<Skip>,
-    pub(crate) entries: Vec<TreeEntry<T>>,
+    pub(crate) entries: Vec<LiveTreeEntry<T>>,
     pub(crate) directories: Vec<TreeDirectory>,
     pub(crate) watcher: Option<Arc<Watcher>>,
     watched: HashMap<WatchNumber, Vec<DirectoryNumber>>,
@@ -134,14 +134,14 @@ impl<T: ContentKnowledge> LiveTree<T> {
         root: &Path,
         current_dir: &Path,
         threads: usize,
-        watching: Watching,
+        watching: WatchMode,
         file_watches: FileWatches,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, TreeRefusal> {
-        let top = Directory::at(root).map_err(|_| TreeRefusal::Failed)?;
+        let top = Directory::open_real(root).map_err(|_| TreeRefusal::Failed)?;
         let watcher = match watching {
-            Watching::Wanted => Some(Watcher::new().map_err(|_| TreeRefusal::Failed)?),
-            Watching::RanOut => None,
+            WatchMode::Enabled => Some(Watcher::new().map_err(|_| TreeRefusal::Failed)?),
+            WatchMode::RanOut => None,
         };
         let begun = SystemTime::now();
         let excludes = UserExcludes::find();
@@ -156,7 +156,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
             &skips,
         );
         let ran_out = AtomicBool::new(false);
-        let loader = Loader {
+        let loader = TreeLoader {
             top: &top,
             root,
             rules: &rules,
@@ -263,7 +263,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
 
     fn new_entry(&mut self, loaded: LoadedEntry, parent: DirectoryNumber) -> EntryNumber {
         let number = self.entries.len() as EntryNumber;
-        self.entries.push(TreeEntry {
+        self.entries.push(LiveTreeEntry {
             name: loaded.name.into_boxed_os_str(),
             parent,
             kind: loaded.kind,
@@ -297,7 +297,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
         self.path_in(&self.entries[entry as usize])
     }
 
-    pub(crate) fn path_in(&self, entry: &TreeEntry<T>) -> PathBuf {
+    pub(crate) fn path_in(&self, entry: &LiveTreeEntry<T>) -> PathBuf {
         self.directories[entry.parent as usize]
             .path
             .join(&*entry.name)
@@ -305,9 +305,9 @@ impl<T: ContentKnowledge> LiveTree<T> {
 
     /// Returns the current fingerprint of an entry. `path` is a buffer that callers reuse, so that
     /// checking many entries does not allocate for each.
-    pub(crate) fn look_at_entry(
+    pub(crate) fn stat_entry(
         &self,
-        entry: &TreeEntry<T>,
+        entry: &LiveTreeEntry<T>,
         path: &mut PathBuf,
     ) -> Option<FileFingerprint> {
         let directory = &self.directories[entry.parent as usize].path;
@@ -318,7 +318,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
             text.push("/");
         }
         text.push(&entry.name);
-        Some(FileFingerprint::of(&self.top.look_below(path)?))
+        Some(FileFingerprint::from_stat(&self.top.stat_below(path)?))
     }
 
     /// Brings the tree up to date with every change that was finished before the call.
@@ -358,7 +358,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
             let Some(directories) = self.watched.get(&change.watch) else {
                 for entry in self.file_watches.take(change.watch) {
                     self.entries[entry as usize].watch = None;
-                    self.look_again(entry);
+                    self.refresh_mark(entry);
                 }
                 continue;
             };
@@ -412,10 +412,10 @@ impl<T: ContentKnowledge> LiveTree<T> {
             let above = known
                 .parent
                 .map(|above| self.directories[above as usize].is_there);
-            return Ok(above == Some(true) && self.forget_if_gone(number));
+            return Ok(above == Some(true) && self.remove_if_missing(number));
         };
         let is_same = opened.stat().is_ok_and(|found| {
-            let mark = FileFingerprint::of(&found);
+            let mark = FileFingerprint::from_stat(&found);
             (mark.device, mark.inode) == (known.mark.device, known.mark.inode)
         });
         if !is_same {
@@ -487,8 +487,8 @@ impl<T: ContentKnowledge> LiveTree<T> {
         Ok(true)
     }
 
-    fn loader<'a>(&'a self, ran_out_of_watches: &'a AtomicBool) -> Loader<'a> {
-        Loader {
+    fn loader<'a>(&'a self, ran_out_of_watches: &'a AtomicBool) -> TreeLoader<'a> {
+        TreeLoader {
             top: &self.top,
             root: &self.root,
             rules: &self.rules,
@@ -505,14 +505,14 @@ impl<T: ContentKnowledge> LiveTree<T> {
     }
 
     /// Removes a directory that no longer exists. Returns false if it still exists.
-    fn forget_if_gone(&mut self, number: DirectoryNumber) -> bool {
+    fn remove_if_missing(&mut self, number: DirectoryNumber) -> bool {
         let path = self.directories[number as usize].path.clone();
         let entry = path.parent().and_then(|above| {
             let above = self.find(above)?;
             self.find_in(&self.directories[above as usize], path.file_name()?)
         });
         match entry {
-            Some(entry) if self.top.look_below(&path).is_none() => {
+            Some(entry) if self.top.stat_below(&path).is_none() => {
                 self.remove(entry);
                 true
             }
@@ -559,8 +559,8 @@ impl<T: ContentKnowledge> LiveTree<T> {
     /// indicates that the file changed.
     fn read_again(&mut self) -> Result<(), TreeRefusal> {
         let watching = match self.watcher {
-            Some(_) => Watching::Wanted,
-            None => Watching::RanOut,
+            Some(_) => WatchMode::Enabled,
+            None => WatchMode::RanOut,
         };
         // The old queue has no further use, and its watches count against the kernel's limit.
         self.watcher = None;
@@ -601,8 +601,8 @@ impl<T: ContentKnowledge> LiveTree<T> {
 
 /// Whether to watch directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watching {
-    Wanted,
+pub(crate) enum WatchMode {
+    Enabled,
     /// There are more directories than may be watched.
     RanOut,
 }

@@ -25,10 +25,10 @@ pub(crate) struct TreeHandle {
     /// Trees with fewer files are not indexed.
     pub(crate) few_files: usize,
     /// The time without use after which cached texts are freed.
-    pub(crate) contents_kept: Duration,
+    pub(crate) contents_lifetime: Duration,
     /// The number of candidates up to which each one is checked with `stat` before its cached text
     /// is used.
-    pub(crate) looked_at: usize,
+    pub(crate) checked_candidates: usize,
     /// The maximum number of files that get their own watch, if the settings limit it.
     watched_files: Option<usize>,
     state: RwLock<TreeStage>,
@@ -73,8 +73,8 @@ impl TreeHandle {
             threads,
             folder: settings.cache_folder.clone(),
             few_files: settings.few_files,
-            contents_kept: settings.contents_kept,
-            looked_at: settings.looked_at,
+            contents_lifetime: settings.contents_lifetime,
+            checked_candidates: settings.checked_candidates,
             watched_files: settings.watched_files,
             state: RwLock::new(TreeStage::Unread),
             work: Mutex::new(BackgroundWork {
@@ -99,7 +99,7 @@ impl TreeHandle {
 
     /// Calls `look` with the tree, if it is ready. Other readers may run concurrently. It should
     /// not take long, because the next query must take the write lock to bring the tree up to date.
-    pub(crate) fn look<T>(
+    pub(crate) fn with_shared<T>(
         &self,
         look: impl FnOnce(&IndexedTree) -> Result<T, IndexMiss>,
     ) -> Result<T, IndexMiss> {
@@ -110,7 +110,7 @@ impl TreeHandle {
     }
 
     /// Calls `ask` with exclusive access to the tree, if it is ready.
-    pub(crate) fn with<T>(
+    pub(crate) fn with_exclusive<T>(
         &self,
         ask: impl FnOnce(&mut IndexedTree) -> Result<T, IndexMiss>,
     ) -> Result<T, IndexMiss> {
@@ -191,7 +191,7 @@ impl TreeHandle {
     /// Reads the tree now if an earlier session stored an index: then this is faster than a plain
     /// search.
     pub(crate) fn read_if_indexed(&self) -> Option<u64> {
-        match self.is_unread() && file::is_there(self) {
+        match self.is_unread() && file::has_index_file(self) {
             true => self.read(),
             false => None,
         }

@@ -14,7 +14,7 @@ impl ContentKnowledge for Remembered {
     }
 }
 
-fn read(root: &Path, watching: Watching) -> LiveTree<Remembered> {
+fn read(root: &Path, watching: WatchMode) -> LiveTree<Remembered> {
     let mut tree =
         LiveTree::read(root, root, 2, watching, FileWatches::new(None), &|| false).unwrap();
     for entry in &mut tree.entries {
@@ -44,11 +44,11 @@ fn without_watches_all_is_looked_at_each_time() {
         fs::write(root.join(name), "x").unwrap();
     }
     for (watching, refreshed) in [
-        (Watching::Wanted, RefreshOutcome::InPlace),
-        (Watching::RanOut, RefreshOutcome::ReadAgain),
+        (WatchMode::Enabled, RefreshOutcome::InPlace),
+        (WatchMode::RanOut, RefreshOutcome::ReadAgain),
     ] {
         let mut tree = read(&root, watching);
-        assert_eq!(tree.is_watched(), watching == Watching::Wanted);
+        assert_eq!(tree.is_watched(), watching == WatchMode::Enabled);
         assert_eq!(tree.refresh().unwrap(), refreshed);
         assert_eq!(known(&tree), ["a", "b", "sub/c"]);
         thread::sleep(Duration::from_millis(50));
@@ -69,7 +69,7 @@ fn without_watches_all_is_looked_at_each_time() {
 fn nothing_is_read_again_while_nothing_but_files_changes() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
-    let mut tree = read(&root, Watching::Wanted);
+    let mut tree = read(&root, WatchMode::Enabled);
     for round in 0..20 {
         fs::create_dir_all(root.join("x/y/z")).unwrap();
         fs::write(root.join("x/y/f"), "x").unwrap();
@@ -88,7 +88,7 @@ fn a_file_system_that_others_may_change_is_refused() {
         Path::new("/proc/self/task"),
         Path::new("/proc/self/task"),
         1,
-        Watching::Wanted,
+        WatchMode::Enabled,
         FileWatches::new(None),
         &|| false,
     );
@@ -97,7 +97,7 @@ fn a_file_system_that_others_may_change_is_refused() {
         Path::new("/sys/kernel"),
         Path::new("/"),
         1,
-        Watching::Wanted,
+        WatchMode::Enabled,
         FileWatches::new(None),
         &|| false,
     );

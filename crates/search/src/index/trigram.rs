@@ -17,7 +17,7 @@ pub(crate) fn fold(byte: u8) -> u8 {
 }
 
 /// Returns the trigrams of a text that is already folded, in order and with repetitions.
-pub(crate) fn of_folded(text: &[u8]) -> impl Iterator<Item = Trigram> + '_ {
+pub(crate) fn folded_trigrams(text: &[u8]) -> impl Iterator<Item = Trigram> + '_ {
     text.windows(3)
         .map(|three| u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]))
 }
@@ -99,7 +99,7 @@ mod tests {
                     .iter()
                     .map(|byte| fold(*byte))
                     .collect();
-                prop_assert!(of_folded(&part).all(|trigram| all.contains(&trigram)));
+                prop_assert!(folded_trigrams(&part).all(|trigram| all.contains(&trigram)));
                 prop_assert!(all.len() <= text.len());
             }
         }

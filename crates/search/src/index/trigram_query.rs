@@ -116,18 +116,18 @@ pub(crate) fn plan(pattern: &str, case_insensitive: bool, multiline: bool) -> Tr
     }
 }
 
-type Texts = BTreeSet<Vec<u8>>;
+type TextSet = BTreeSet<Vec<u8>>;
 
 /// The knowledge about a part of a pattern.
 #[derive(Clone, Debug)]
 enum KnownTexts {
     /// Every match is one of these texts, in lower case.
-    Exact(Texts),
+    Exact(TextSet),
     Partly {
         /// Every match starts with one of the texts in `first` and ends with one of those in
         /// `last`.
-        first: Texts,
-        last: Texts,
+        first: TextSet,
+        last: TextSet,
         /// Every text with a match satisfies this.
         has: TrigramQuery,
     },
@@ -157,7 +157,7 @@ impl KnownTexts {
     }
 
     /// Converts exact knowledge to prefixes, suffixes and a condition.
-    fn partly(self) -> (Texts, Texts, TrigramQuery) {
+    fn partly(self) -> (TextSet, TextSet, TrigramQuery) {
         match self {
             Self::Exact(texts) => {
                 let has = one_of(&texts);
@@ -196,11 +196,11 @@ impl KnownTexts {
         Self::Partly { first, last, has }
     }
 
-    fn first(self) -> Texts {
+    fn first(self) -> TextSet {
         self.partly().0
     }
 
-    fn last(self) -> Texts {
+    fn last(self) -> TextSet {
         self.partly().1
     }
 
@@ -211,7 +211,7 @@ impl KnownTexts {
             Self::Partly { .. } => None,
         });
         if let Some(exact) = exact.collect::<Option<Vec<_>>>() {
-            let texts: Texts = exact.into_iter().flatten().cloned().collect();
+            let texts: TextSet = exact.into_iter().flatten().cloned().collect();
             if texts.len() <= MOST_EXACT {
                 return Self::Exact(texts);
             }
@@ -220,7 +220,7 @@ impl KnownTexts {
         // alternatives first.
         let queries = parts.iter().map(Self::query);
         let has = queries.fold(TrigramQuery::Or(Vec::new()), TrigramQuery::or);
-        let (mut first, mut last) = (Texts::new(), Texts::new());
+        let (mut first, mut last) = (TextSet::new(), TextSet::new());
         for part in parts {
             let (one, other, _) = part.partly();
             first.extend(one);
@@ -241,15 +241,15 @@ impl KnownTexts {
     }
 }
 
-fn nothing() -> Texts {
+fn nothing() -> TextSet {
     BTreeSet::from([Vec::new()])
 }
 
-fn longest(texts: &Texts) -> usize {
+fn longest(texts: &TextSet) -> usize {
     texts.iter().map(Vec::len).max().unwrap_or(0)
 }
 
-fn joined(one: &Texts, two: &Texts) -> Texts {
+fn joined(one: &TextSet, two: &TextSet) -> TextSet {
     let pairs = one
         .iter()
         .flat_map(|left| two.iter().map(move |right| (left, right)));
@@ -260,11 +260,11 @@ fn joined(one: &Texts, two: &Texts) -> Texts {
 
 /// Returns the condition that a text contains all trigrams of at least one of these texts. If
 /// `texts` is empty, the condition is never satisfied.
-fn one_of(texts: &Texts) -> TrigramQuery {
+fn one_of(texts: &TextSet) -> TrigramQuery {
     let mut query = TrigramQuery::Or(Vec::new());
     for text in texts {
         let text = &text[..text.len().min(2 * LONGEST)];
-        let all = trigram::of_folded(text).map(TrigramQuery::One);
+        let all = trigram::folded_trigrams(text).map(TrigramQuery::One);
         query = query.or(all.fold(TrigramQuery::Any, TrigramQuery::and));
         if query == TrigramQuery::Any {
             break;
@@ -273,22 +273,22 @@ fn one_of(texts: &Texts) -> TrigramQuery {
     query
 }
 
-fn beginnings(texts: &Texts) -> Texts {
+fn beginnings(texts: &TextSet) -> TextSet {
     edges(texts, |text, length| {
         text[..text.len().min(length)].to_vec()
     })
 }
 
-fn ends(texts: &Texts) -> Texts {
+fn ends(texts: &TextSet) -> TextSet {
     edges(texts, |text, length| {
         text[text.len().saturating_sub(length)..].to_vec()
     })
 }
 
 /// Shortens the texts until there are at most `MOST_EDGES` different ones.
-fn edges(texts: &Texts, cut: impl Fn(&[u8], usize) -> Vec<u8>) -> Texts {
+fn edges(texts: &TextSet, cut: impl Fn(&[u8], usize) -> Vec<u8>) -> TextSet {
     for length in (1..=EDGE).rev() {
-        let edges: Texts = texts.iter().map(|text| cut(text, length)).collect();
+        let edges: TextSet = texts.iter().map(|text| cut(text, length)).collect();
         if edges.len() <= MOST_EDGES {
             return edges;
         }
@@ -307,9 +307,9 @@ fn read(hir: &Hir, depth: usize) -> KnownTexts {
             KnownTexts::Exact(BTreeSet::from([text]))
         }
         HirKind::Class(class) => {
-            of_class(class).map_or_else(KnownTexts::anything, KnownTexts::Exact)
+            read_class(class).map_or_else(KnownTexts::anything, KnownTexts::Exact)
         }
-        HirKind::Repetition(repetition) => of_repetition(repetition, depth),
+        HirKind::Repetition(repetition) => read_repetition(repetition, depth),
         HirKind::Capture(capture) => read(&capture.sub, depth + 1),
         HirKind::Concat(parts) => parts
             .iter()
@@ -322,7 +322,7 @@ fn read(hir: &Hir, depth: usize) -> KnownTexts {
     }
 }
 
-fn of_repetition(repetition: &Repetition, depth: usize) -> KnownTexts {
+fn read_repetition(repetition: &Repetition, depth: usize) -> KnownTexts {
     let once = || read(&repetition.sub, depth + 1);
     match (repetition.min, repetition.max) {
         (_, Some(0)) => KnownTexts::empty(),
@@ -343,8 +343,8 @@ fn of_repetition(repetition: &Repetition, depth: usize) -> KnownTexts {
 
 /// Returns all texts that a small class can match, or `None` for "anything". A class without
 /// characters also gives `None`: the regex engine handles its pattern.
-fn of_class(class: &Class) -> Option<Texts> {
-    let mut texts = Texts::new();
+fn read_class(class: &Class) -> Option<TextSet> {
+    let mut texts = TextSet::new();
     match class {
         Class::Unicode(class) => {
             let count: usize = class.ranges().iter().map(|range| range.len()).sum();

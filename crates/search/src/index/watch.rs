@@ -235,7 +235,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let watcher = Watcher::new().unwrap();
-        let watch = watcher.watch(&Directory::at(&root).unwrap()).unwrap();
+        let watch = watcher.watch(&Directory::open_real(&root).unwrap()).unwrap();
         assert_eq!(watcher.drain(), DrainedEvents::Changes(Vec::new()));
         for number in 0..500 {
             fs::write(root.join(number.to_string()), "x").unwrap();
@@ -258,7 +258,7 @@ mod tests {
         assert!(!is_told(watch));
         fs::hard_link(root.join("7"), &other).unwrap();
         assert!(is_told(watch), "another name");
-        let top = Directory::at(&root).unwrap();
+        let top = Directory::open_real(&root).unwrap();
         let watch = watcher.watch_file_below(&top, Path::new("7")).unwrap();
         fs::write(&other, "y").unwrap();
         assert!(is_told(watch));
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_queue_that_no_one_can_follow_is_ended() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Directory::at(&dir.path().canonicalize().unwrap()).unwrap();
+        let root = Directory::open_real(&dir.path().canonicalize().unwrap()).unwrap();
         let watcher = Watcher::new().unwrap();
         watcher.watch(&root).unwrap();
         let has_ended = || watcher.queue.with(|_| Ok(())).is_err();
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_queue_that_lost_events_says_so() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Directory::at(&dir.path().canonicalize().unwrap()).unwrap();
+        let root = Directory::open_real(&dir.path().canonicalize().unwrap()).unwrap();
         let watcher = Watcher {
             queue: Arc::new(EventQueue::new().unwrap()),
             mounts: File::open("/proc/self/mountinfo").unwrap(),

@@ -41,7 +41,7 @@ impl WrittenContents {
 
     /// Caches the contents that are still current. Called after the tree was brought up to date;
     /// contents whose rename event has not arrived by then are dropped.
-    pub(crate) fn take_in(&mut self, tree: &mut LiveTree<FileData>, budget: &Arc<TextBudget>) {
+    pub(crate) fn cache_current(&mut self, tree: &mut LiveTree<FileData>, budget: &Arc<TextBudget>) {
         let moved_here = std::mem::take(&mut tree.moved_here);
         for text in self.0.drain(..) {
             let entries = moved_here.iter().copied();
@@ -58,9 +58,9 @@ impl WrittenContents {
             let room = tree.file_watches.room();
             let watch = watcher.filter(|_| room > 0);
             let watch = watch.and_then(|it| it.watch_file_below(&tree.top, &text.path).ok());
-            let now = tree.top.look_below(&text.path);
+            let now = tree.top.stat_below(&text.path);
             let is_same =
-                now.is_some_and(|now| FileFingerprint::of(&now) == mark && now.st_nlink == 1);
+                now.is_some_and(|now| FileFingerprint::from_stat(&now) == mark && now.st_nlink == 1);
             if let Some(watch) = watch
                 && tree.enter_watch(number, watch)
                 && is_same
@@ -115,8 +115,8 @@ mod tests {
             identity(&path)
         };
         let hand_over = |text: &str, identity: FileIdentity| {
-            let handed = holder.with(|kept| {
-                kept.hand_over(Path::new("a.txt"), text.as_bytes(), &identity);
+            let handed = holder.with_exclusive(|kept| {
+                kept.add_written_content(Path::new("a.txt"), text.as_bytes(), &identity);
                 Ok(())
             });
             handed.unwrap();

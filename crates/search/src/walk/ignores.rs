@@ -94,7 +94,7 @@ pub(crate) fn is_telling(name: &OsStr) -> bool {
 }
 
 impl IgnoreFilesPresent {
-    pub(crate) fn note(&mut self, name: &OsStr) {
+    pub(crate) fn record(&mut self, name: &OsStr) {
         if is_telling(name) {
             self.names.push(name.to_os_string());
         }
@@ -106,7 +106,7 @@ impl IgnoreFilesPresent {
 }
 
 /// A directory whose ignore files are read.
-struct Place<'a> {
+struct RuleDirectory<'a> {
     directory: &'a Directory,
     /// The path that its patterns are relative to.
     path: &'a Path,
@@ -141,17 +141,17 @@ impl IgnoreRules {
             let mut above: Vec<&Path> = real.ancestors().skip(1).collect();
             above.reverse();
             for path in above {
-                let Ok(directory) = Directory::through(path) else {
+                let Ok(directory) = Directory::open_for_entries(path) else {
                     continue;
                 };
                 let mut telling = IgnoreFilesPresent::default();
                 for name in TELLING {
                     rules.depends_on(path.join(name));
-                    if directory.look(OsStr::new(name)).is_some() {
-                        telling.note(OsStr::new(name));
+                    if directory.stat_entry(OsStr::new(name)).is_some() {
+                        telling.record(OsStr::new(name));
                     }
                 }
-                let place = Place {
+                let place = RuleDirectory {
                     directory: &directory,
                     path,
                     real: path,
@@ -200,7 +200,7 @@ impl IgnoreRules {
             return above;
         }
         let below = path.strip_prefix(&self.root).unwrap_or(path);
-        let place = Place {
+        let place = RuleDirectory {
             directory,
             path,
             real: &self.real.join(below),
@@ -211,7 +211,7 @@ impl IgnoreRules {
 
     fn level(
         &self,
-        place: &Place<'_>,
+        place: &RuleDirectory<'_>,
         telling: &IgnoreFilesPresent,
         next: Option<Arc<IgnoreLevel>>,
         is_above: bool,
@@ -226,11 +226,11 @@ impl IgnoreRules {
         };
         // Follows links, as git does.
         let git = telling.has(GIT).then(|| {
-            let found = place.directory.look_through(OsStr::new(GIT));
+            let found = place.directory.stat_target(OsStr::new(GIT));
             found.and_then(|found| kind_of(&found))
         });
         let git = git.flatten();
-        let has_jj = || place.directory.look_through(OsStr::new(JJ)).is_some();
+        let has_jj = || place.directory.stat_target(OsStr::new(JJ)).is_some();
         let has_git = git.is_some() || (telling.has(JJ) && has_jj());
         let exclude = match git.and_then(|kind| self.exclude_file(place, kind)) {
             Some((file, path)) => parse(Some(file), place.path, &path, skips),
@@ -258,8 +258,8 @@ impl IgnoreRules {
         }
     }
 
-    fn open_rules(&self, place: &Place<'_>, name: &str) -> Option<File> {
-        let found = place.directory.look(OsStr::new(name))?;
+    fn open_rules(&self, place: &RuleDirectory<'_>, name: &str) -> Option<File> {
+        let found = place.directory.stat_entry(OsStr::new(name))?;
         if kind_of(&found)? != EntryKind::Link {
             return place.directory.open(OsStr::new(name)).ok()?;
         }
@@ -309,7 +309,7 @@ impl IgnoreRules {
             let files = level.files().into_iter().zip([true, true, by_git, by_git]);
             for ((file, counts), verdict) in files.zip(&mut found) {
                 if counts && *verdict == IgnoreVerdict::Unknown && !file.is_empty() {
-                    *verdict = IgnoreVerdict::of(&file.matched(path, is_dir));
+                    *verdict = IgnoreVerdict::from_match(&file.matched(path, is_dir));
                 }
             }
             saw_git |= level.has_git;
@@ -319,7 +319,7 @@ impl IgnoreRules {
             .into_iter()
             .find(|verdict| *verdict != IgnoreVerdict::Unknown);
         decided.unwrap_or_else(|| match any_git {
-            true => IgnoreVerdict::of(&self.global.matched(path, is_dir)),
+            true => IgnoreVerdict::from_match(&self.global.matched(path, is_dir)),
             false => IgnoreVerdict::Unknown,
         })
     }
@@ -386,7 +386,7 @@ pub(crate) enum IgnoreVerdict {
 }
 
 impl IgnoreVerdict {
-    fn of<T>(found: &Match<T>) -> Self {
+    fn from_match<T>(found: &Match<T>) -> Self {
         match found {
             Match::None => Self::Unknown,
             Match::Ignore(_) => Self::Ignored,
@@ -401,7 +401,7 @@ fn is_dotted(path: &Path) -> bool {
 }
 
 fn open_real(real: &Path) -> Option<File> {
-    let above = Directory::through(real.parent()?).ok()?;
+    let above = Directory::open_for_entries(real.parent()?).ok()?;
     above.open(real.file_name()?).ok()?
 }
 
@@ -438,7 +438,7 @@ fn parse(file: Option<File>, relative_to: &Path, from: &Path, skips: &SkipLog) -
 
 impl IgnoreRules {
     /// Returns the repository's `info/exclude` file and its path.
-    fn exclude_file(&self, place: &Place<'_>, git: EntryKind) -> Option<(File, PathBuf)> {
+    fn exclude_file(&self, place: &RuleDirectory<'_>, git: EntryKind) -> Option<(File, PathBuf)> {
         let dot_git = place.real.join(GIT);
         self.depends_on(dot_git.clone());
         let folder = match git {

@@ -55,7 +55,7 @@ pub(crate) struct WalkTree<'a> {
 }
 
 /// The action of one thread for each entry that is not a directory.
-pub(crate) type Visitor<'s> = Box<dyn FnMut(&WalkEntry) + Send + 's>;
+pub(crate) type EntryVisitor<'s> = Box<dyn FnMut(&WalkEntry) + Send + 's>;
 
 /// An entry of the tree, opened through its parent directory.
 #[derive(Debug)]
@@ -94,8 +94,8 @@ impl WalkEntry {
     /// of its target.
     pub(crate) fn modified(&self) -> Option<SystemTime> {
         let found = match self.kind {
-            EntryKind::File => self.directory.look(self.name()),
-            EntryKind::Link => self.directory.look_through(self.name()),
+            EntryKind::File => self.directory.stat_entry(self.name()),
+            EntryKind::Link => self.directory.stat_target(self.name()),
             _ => None,
         };
         let file = found.filter(|found| kind_of(found) == Some(EntryKind::File));
@@ -112,7 +112,7 @@ impl WalkTree<'_> {
         watch: &'s StopFlag,
         skips: &'s SkipLog,
         keep: impl Fn(&WalkEntry) -> bool + Send + Sync + 's,
-        visitor: impl FnMut() -> Visitor<'s>,
+        visitor: impl FnMut() -> EntryVisitor<'s>,
     ) {
         let rules = IgnoreRules::new(
             self.root,
@@ -136,7 +136,7 @@ impl WalkTree<'_> {
                 && keep(entry)
                 && !leave_out.excludes(entry.path())
         };
-        let walk = threads::Walk::new(&rules, &keep, watch, skips);
+        let walk = threads::ParallelWalk::new(&rules, &keep, watch, skips);
         walk.run(self.directory, self.root, self.threads, visitor);
     }
 }
@@ -176,7 +176,7 @@ pub fn list_directory(
     let mut names = Vec::new();
     let mut telling = IgnoreFilesPresent::default();
     let listed = directory.list(|name, kind| {
-        telling.note(&name);
+        telling.record(&name);
         names.push((name, kind));
     });
     listed.map_err(|source| SearchError::PathUnreadable {
@@ -214,7 +214,7 @@ impl DirectoryList {
     /// Returns the details of one of the names. A link is not followed; if the entry no longer
     /// exists, it has no details.
     pub fn entry(&self, name: &OsStr, kind: EntryKind) -> ListedEntry {
-        let found = self.directory.look(name);
+        let found = self.directory.stat_entry(name);
         let is = |wanted| kind == wanted;
         ListedEntry {
             kind,

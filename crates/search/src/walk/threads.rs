@@ -13,7 +13,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::ignores::{IgnoreFilesPresent, IgnoreLevel, IgnoreRules};
-use super::{Visitor, WalkEntry};
+use super::{EntryVisitor, WalkEntry};
 use crate::handle::{Directory, EntryKind};
 use crate::skip::{SkipLog, SkipReason};
 use crate::stop::StopFlag;
@@ -24,15 +24,15 @@ const BATCH: usize = 32;
 /// Returns whether an entry is part of the walk.
 pub(super) type EntryFilter<'a> = dyn Fn(&WalkEntry) -> bool + Sync + 'a;
 
-pub(super) struct Walk<'a> {
+pub(super) struct ParallelWalk<'a> {
     rules: &'a IgnoreRules,
     keep: &'a EntryFilter<'a>,
     watch: &'a StopFlag,
     skips: &'a SkipLog,
-    queue: Queue,
+    queue: WalkQueue,
 }
 
-enum Task {
+enum WalkTask {
     /// Enter a directory of the tree.
     Enter {
         entry: WalkEntry,
@@ -42,14 +42,14 @@ enum Task {
 }
 
 #[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
+struct WalkQueue {
+    state: Mutex<WalkQueueState>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    tasks: Vec<Task>,
+struct WalkQueueState {
+    tasks: Vec<WalkTask>,
     /// Threads that may still add tasks.
     busy: usize,
     /// Threads that wait for a task.
@@ -57,7 +57,7 @@ struct State {
     ended: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ParallelWalk<'a> {
     pub(super) fn new(
         rules: &'a IgnoreRules,
         keep: &'a EntryFilter<'a>,
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
             keep,
             watch,
             skips,
-            queue: Queue::default(),
+            queue: WalkQueue::default(),
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
         root: Directory,
         path: &Path,
         threads: usize,
-        mut visitor: impl FnMut() -> Visitor<'s>,
+        mut visitor: impl FnMut() -> EntryVisitor<'s>,
     ) {
         let mut tasks = Vec::new();
         self.list(&Arc::new(root), path, 0, self.rules.start(), &mut tasks);
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Runs one thread until the queue is empty.
-    fn work(&self, mut visit: Visitor<'_>) {
+    fn work(&self, mut visit: EntryVisitor<'_>) {
         // If this thread panics, the others must not wait for it.
         let _end = EndOnPanic(&self.queue);
         let mut found = Vec::new();
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
                 return self.queue.end();
             }
             match task {
-                Task::Visit(entries) => {
+                WalkTask::Visit(entries) => {
                     for entry in &entries {
                         if self.watch.must_stop() {
                             return self.queue.end();
@@ -114,19 +114,19 @@ impl<'a> Walk<'a> {
                         visit(entry);
                     }
                 }
-                Task::Enter { entry, level } => self.enter(&entry, level, &mut found),
+                WalkTask::Enter { entry, level } => self.enter(&entry, level, &mut found),
             }
             next = self.queue.next(Some(&mut found));
         }
     }
 
-    fn enter(&self, entry: &WalkEntry, level: Option<Arc<IgnoreLevel>>, found: &mut Vec<Task>) {
+    fn enter(&self, entry: &WalkEntry, level: Option<Arc<IgnoreLevel>>, found: &mut Vec<WalkTask>) {
         match entry.directory.enter(entry.name()) {
             Ok(directory) => {
                 let directory = Arc::new(directory);
                 self.list(&directory, &entry.path, entry.depth, level, found);
             }
-            Err(error) if is_gone(&error) => {}
+            Err(error) if is_missing(&error) => {}
             Err(error) => self.unreadable(&entry.path, &error),
         }
     }
@@ -137,12 +137,12 @@ impl<'a> Walk<'a> {
         path: &Path,
         depth: usize,
         level: Option<Arc<IgnoreLevel>>,
-        found: &mut Vec<Task>,
+        found: &mut Vec<WalkTask>,
     ) {
         let mut names: Vec<(OsString, EntryKind)> = Vec::new();
         let mut telling = IgnoreFilesPresent::default();
         let listed = directory.list(|name, kind| {
-            telling.note(&name);
+            telling.record(&name);
             names.push((name, kind));
         });
         if let Err(error) = listed {
@@ -169,16 +169,16 @@ impl<'a> Walk<'a> {
             }
             if is_dir {
                 let level = level.clone();
-                found.push(Task::Enter { entry, level });
+                found.push(WalkTask::Enter { entry, level });
                 continue;
             }
             batch.push(entry);
             if batch.len() == BATCH {
-                found.push(Task::Visit(std::mem::take(&mut batch)));
+                found.push(WalkTask::Visit(std::mem::take(&mut batch)));
             }
         }
         if !batch.is_empty() {
-            found.push(Task::Visit(batch));
+            found.push(WalkTask::Visit(batch));
         }
     }
 
@@ -190,20 +190,20 @@ impl<'a> Walk<'a> {
 }
 
 /// Returns whether the directory was removed or replaced since it was listed.
-fn is_gone(error: &io::Error) -> bool {
+fn is_missing(error: &io::Error) -> bool {
     let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
     gone.iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl WalkQueue {
+    fn lock(&self) -> MutexGuard<'_, WalkQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds the tasks that the last task found, if any, and returns the next task.
     /// Returns `None` when the walk has finished.
-    fn next(&self, last: Option<&mut Vec<Task>>) -> Option<Task> {
+    fn next(&self, last: Option<&mut Vec<WalkTask>>) -> Option<WalkTask> {
         let mut state = self.lock();
         if let Some(found) = last {
             state.busy -= 1;
@@ -241,7 +241,7 @@ impl Queue {
     }
 }
 
-struct EndOnPanic<'a>(&'a Queue);
+struct EndOnPanic<'a>(&'a WalkQueue);
 
 impl Drop for EndOnPanic<'_> {
     fn drop(&mut self) {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use haft_search::{Completion, GlobQuery, GlobReport, SearchEngine, SearchStop, StopCondition};
+use haft_search::{SearchCompletion, GlobQuery, GlobReport, SearchEngine, SearchStop, StopCondition};
 
 use crate::tree::Tree;
 
@@ -121,7 +121,7 @@ fn files_come_newest_first_and_are_cut_at_the_limit() {
         (report.paths.len(), report.total, report.truncated),
         (100, 150, true)
     );
-    assert_eq!(report.completion, Completion::Complete);
+    assert_eq!(report.completion, SearchCompletion::Complete);
     let first: Vec<_> = report.paths[..4]
         .iter()
         .map(|path| tree.relative(path))
@@ -158,7 +158,7 @@ fn a_passed_deadline_is_told() {
     let report = SearchEngine::new()
         .glob(&query, &StopCondition::after(Duration::ZERO))
         .unwrap();
-    assert_eq!(report.completion, Completion::Stopped(SearchStop::Timeout));
+    assert_eq!(report.completion, SearchCompletion::Stopped(SearchStop::Timeout));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft_search::{
-    Completion, GrepCounts, GrepMatches, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine,
+    SearchCompletion, GrepCounts, GrepMatches, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine,
     SearchError, SearchStop, SkipReason, StopCondition,
 };
 
@@ -35,7 +35,7 @@ fn pages_of_content_say_whether_there_is_more() {
     let first = page(0, 250);
     assert_eq!(tree.lines(&first).len(), 250);
     assert!(first.more);
-    assert_eq!(first.completion, Completion::Stopped(SearchStop::Limit));
+    assert_eq!(first.completion, SearchCompletion::Stopped(SearchStop::Limit));
     assert_eq!(first.totals(), None, "what follows was not searched");
 
     let second = page(250, 250);
@@ -299,7 +299,7 @@ fn a_passed_deadline_leaves_a_partial_answer() {
                 &StopCondition::after(Duration::ZERO),
             )
             .unwrap();
-        assert_eq!(report.completion, Completion::Stopped(SearchStop::Timeout));
+        assert_eq!(report.completion, SearchCompletion::Stopped(SearchStop::Timeout));
         assert_eq!(report.totals(), None);
     }
 }
@@ -328,7 +328,7 @@ fn a_stop_is_honoured_inside_one_file() {
         let report = SearchEngine::new().grep(&query, &stop).unwrap();
         assert_eq!(
             report.completion,
-            Completion::Stopped(SearchStop::Cancelled),
+            SearchCompletion::Stopped(SearchStop::Cancelled),
             "{what}"
         );
         assert!(report.tally.matches.unwrap() < 100_000, "{what}");

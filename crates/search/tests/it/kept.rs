@@ -683,7 +683,7 @@ fn contents_are_let_go_when_no_one_searches() {
     let tree = some_files();
     let both = Both::with(IndexSettings {
         few_files: 3,
-        contents_kept: std::time::Duration::from_millis(500),
+        contents_lifetime: std::time::Duration::from_millis(500),
         ..IndexSettings::default()
     });
     let held = || {

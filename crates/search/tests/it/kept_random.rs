@@ -350,7 +350,7 @@ fn one_tree(chance: &mut Chance) -> usize {
         few_files: [1, 3, 8, 300][chance.below(4)],
         memory: [None, Some(0), Some(2000)][chance.below(3)],
         watched_files: [None, None, Some(0), Some(4)][chance.below(4)],
-        looked_at: [0, 5, 500][chance.below(3)],
+        checked_candidates: [0, 5, 500][chance.below(3)],
         ..IndexSettings::default()
     });
     for _ in 0..20 {

@@ -127,14 +127,14 @@ fn a_root_that_leads_elsewhere_than_it_was_judged_is_not_searched() {
     let judged = Some(tree.root.join("dir"));
     let grep = || {
         let query = GrepQuery {
-            judged: judged.clone(),
+            authorized_path: judged.clone(),
             ..GrepQuery::new("needle", &link)
         };
         engine().grep(&query, &StopCondition::never())
     };
     let glob = || {
         let query = GlobQuery {
-            judged: judged.clone(),
+            authorized_path: judged.clone(),
             ..GlobQuery::new("*", &link)
         };
         engine().glob(&query, &StopCondition::never())

@@ -1,48 +1,48 @@
 //! Commands that change the machine: accounts, disks, modules, power.
 
-use super::{options::written, spec::CommandEntry};
+use super::{options::written, spec::KnownCommand};
 use crate::{
     arg::Arg,
     effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("reboot shutdown halt poweroff init telinit", |_| {
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("reboot shutdown halt poweroff init telinit", |_| {
         CommandFinding::mutating("it stops the machine or changes what runs on it")
     }),
-    CommandEntry::Own(
+    KnownCommand::Own(
         "useradd usermod userdel adduser deluser groupadd groupmod groupdel addgroup delgroup \
          gpasswd passwd chpasswd newusers chsh chfn chage vipw vigr visudo newgrp pwconv pwunconv",
         |_| CommandFinding::mutating("it changes accounts"),
     ),
-    CommandEntry::Own("umount swapoff fusermount fusermount3", |_| {
+    KnownCommand::Own("umount swapoff fusermount fusermount3", |_| {
         CommandFinding::mutating("it unmounts a file system")
     }),
-    CommandEntry::Own(
+    KnownCommand::Own(
         "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mke2fs mkswap \
          wipefs parted gdisk cfdisk sgdisk fsck fsck.ext4 e2fsck tune2fs resize2fs blkdiscard \
          hdparm dmsetup cryptsetup mdadm lvcreate lvremove lvextend pvcreate vgcreate",
         devices,
     ),
-    CommandEntry::Own("insmod rmmod modprobe depmod kexec", |_| {
+    KnownCommand::Own("insmod rmmod modprobe depmod kexec", |_| {
         CommandFinding::mutating("it changes the kernel's modules")
     }),
-    CommandEntry::Own("hwclock ntpdate adjtimex", |_| {
+    KnownCommand::Own("hwclock ntpdate adjtimex", |_| {
         CommandFinding::mutating("it sets a clock")
     }),
-    CommandEntry::Own(
+    KnownCommand::Own(
         "update-alternatives update-grub update-initramfs locale-gen localedef dpkg-reconfigure",
         |_| CommandFinding::mutating("it changes the system's settings"),
     ),
-    CommandEntry::Own(
+    KnownCommand::Own(
         "iptables ip6tables iptables-restore nft ufw firewall-cmd tc brctl ethtool iw iwconfig \
          dhclient nmcli",
         |_| CommandFinding::unknown("it may change the network"),
     ),
-    CommandEntry::Own("logger wall write mesg", |_| {
+    KnownCommand::Own("logger wall write mesg", |_| {
         CommandFinding::mutating("it sends a message to others")
     }),
-    CommandEntry::Own("ldd", |argv| {
+    KnownCommand::Own("ldd", |argv| {
         let finding = CommandFinding::unknown("it may run the program it inspects");
         let files = argv.iter().skip(1).map(super::options::content);
         files.fold(finding, CommandFinding::with)

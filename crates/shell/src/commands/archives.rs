@@ -6,7 +6,7 @@ use super::{
     operand_paths::joined,
     options::{ParsedArguments, content, tree, written},
     shells::{opaque, worse},
-    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -14,18 +14,18 @@ use crate::{
     effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("unzip", unzip),
-    CommandEntry::Own("zipinfo", |argv| {
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("unzip", unzip),
+    KnownCommand::Own("zipinfo", |argv| {
         let is_option = |arg: &&Arg| arg.text().is_some_and(|text| text.starts_with('-'));
         let archive = argv.iter().skip(1).find(|arg| !is_option(arg));
         CommandFinding::read_only("it only lists an archive").with_all(archive.map(content))
     }),
-    CommandEntry::Own("zip", zip),
-    CommandEntry::Own("7z 7za 7zr 7zz p7zip", seven_zip),
-    CommandEntry::Own("unrar rar", rar),
-    CommandEntry::Own("ar gcc-ar", ar),
-    CommandEntry::Spec(
+    KnownCommand::Own("zip", zip),
+    KnownCommand::Own("7z 7za 7zr 7zz p7zip", seven_zip),
+    KnownCommand::Own("unrar rar", rar),
+    KnownCommand::Own("ar gcc-ar", ar),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "cpio",
             "-itovVBcnfbsSdmu -C: -H: -I: -F: -D: -W: -E< -M: --extract --list --create \
@@ -42,7 +42,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             writes("-O> -A --append", "writes an archive"),
         ])
         .strict()
-        .judged(cpio),
+        .with_evaluator(cpio),
     ),
 ];
 
@@ -74,7 +74,7 @@ fn unzip(argv: &[Arg]) -> CommandFinding {
     if letters.contains(['d', 'P', 'I', 'O']) {
         // The option's value may be the next argument, which then looks like the archive.
         return CommandFinding::unknown("its options are in an unusual place")
-            .at(archive.span)
+            .with_span(archive.span)
             .with_all(rest.iter().map(fills));
     }
     let streams = letters.contains(['l', 'v', 'p', 'c', 't', 'z']);
@@ -87,7 +87,7 @@ fn unzip(argv: &[Arg]) -> CommandFinding {
             CommandFinding::read_only("it unpacks to its output, or lists").with(finding)
         }
         (true, false) => CommandFinding::unknown("its archive is an expansion")
-            .at(archive.span)
+            .with_span(archive.span)
             .with(finding),
         (false, _) => {
             let at = behind
@@ -118,7 +118,7 @@ fn zip(argv: &[Arg]) -> CommandFinding {
     }
     let finding = match is("-TT") || is("--unzip") {
         true => opaque(
-            CommandFinding::unknown("-TT starts a program").exact(),
+            CommandFinding::unknown("-TT starts a program").requiring_exact_rule(),
             "-TT starts a program",
         ),
         false => CommandFinding::mutating("it writes an archive"),
@@ -192,7 +192,7 @@ fn seven_zip(argv: &[Arg]) -> CommandFinding {
                 .with_all(archive.map(work))
                 .with_all(members);
         }
-        _ => CommandFinding::unknown("its arguments are not known to be safe").at(command.span),
+        _ => CommandFinding::unknown("its arguments are not known to be safe").with_span(command.span),
     };
     finding.with_all(operands.iter().map(|file| content(file)))
 }
@@ -233,7 +233,7 @@ fn ar(argv: &[Arg]) -> CommandFinding {
         return CommandFinding::read_only("it only prints");
     };
     let Some(text) = operation.text() else {
-        return CommandFinding::unknown("its operation is an expansion").at(operation.span);
+        return CommandFinding::unknown("its operation is an expansion").with_span(operation.span);
     };
     if matches!(text, "--version" | "--help" | "-V") {
         return CommandFinding::read_only("it only prints");
@@ -303,7 +303,7 @@ fn cpio(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .any(|option| parsed.has(option));
     let copied = parsed.operands.iter().filter(|_| copied);
     let finding = finding.with_all(copied.map(|folder| fills(folder)));
-    let finding = parsed.with_effects(finding, Operands::None);
+    let finding = parsed.with_effects(finding, OperandKind::None);
     let remote = archive.filter(|file| {
         file.text().is_some_and(|text| text.contains(':')) && !parsed.has("--force-local")
     });

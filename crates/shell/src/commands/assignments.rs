@@ -3,7 +3,7 @@
 use super::{
     options::ParsedArguments,
     shells::worse,
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, doubts, runs},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, runs},
     variables::{is_harmless, is_harmless_value, is_locale, is_name, is_own},
 };
 use crate::{
@@ -11,47 +11,47 @@ use crate::{
     effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("export declare typeset local readonly", declares),
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("export declare typeset local readonly", declares),
+    KnownCommand::Spec(
         &CommandSpec::prints("unset", "-v")
             .refusing(&[
                 doubts("-f", "removes a function"),
                 doubts("-n", "removes a reference"),
             ])
             .strict()
-            .judged(|parsed| sets(parsed, parsed.operands.iter().copied())),
+            .with_evaluator(|parsed| sets(parsed, parsed.operands.iter().copied())),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("read", "-rs -d: -n: -N: -p: -t: -u: -a: -i:")
             .refusing(&[doubts("-e", "reads from a terminal")])
             .style(OptionStyle::Posix)
             .strict()
-            .judged(|parsed| {
+            .with_evaluator(|parsed| {
                 sets(
                     parsed,
                     parsed.operands.iter().copied().chain(parsed.value("-a")),
                 )
             }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("mapfile readarray", "-t -d: -n: -O: -s: -u: -c:")
             .refusing(&[runs("-C:", "runs a command")])
             .style(OptionStyle::Posix)
             .strict()
-            .judged(|parsed| sets(parsed, parsed.operands.iter().copied())),
+            .with_evaluator(|parsed| sets(parsed, parsed.operands.iter().copied())),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("getopts", "")
             .style(OptionStyle::Posix)
             .strict()
-            .judged(|parsed| sets(parsed, parsed.operands.iter().copied().skip(1).take(1))),
+            .with_evaluator(|parsed| sets(parsed, parsed.operands.iter().copied().skip(1).take(1))),
     ),
 ];
 
 /// Returns a read-only finding if each name is a plain user variable.
 fn sets<'a>(parsed: &ParsedArguments<'_>, names: impl Iterator<Item = &'a Arg>) -> CommandFinding {
-    let mut finding = parsed.finding(Operands::Text);
+    let mut finding = parsed.finding(OperandKind::Text);
     for name in names {
         let text = name.text().unwrap_or_default();
         // The value that is read is unknown; after `unset`, the value from the environment applies.
@@ -61,7 +61,7 @@ fn sets<'a>(parsed: &ParsedArguments<'_>, names: impl Iterator<Item = &'a Arg>) 
                 finding,
                 "it may set a variable that changes what a command does",
             )
-            .at(name.span);
+            .with_span(name.span);
             finding.effects.push(Effect::Env(text.to_owned()));
         }
     }
@@ -127,7 +127,7 @@ fn declares(argv: &[Arg]) -> CommandFinding {
                 finding,
                 "it sets a variable that may change what a command does",
             )
-            .at(word.span);
+            .with_span(word.span);
             finding.effects.push(Effect::Env(name.to_owned()));
         }
     }

@@ -6,7 +6,7 @@ mod lexer;
 use super::{
     options::{GivenOption, ParsedArguments, content},
     program::ScriptProgram,
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, runs, writes},
 };
 use crate::{
     arg::Arg,
@@ -14,7 +14,7 @@ use crate::{
     effect::{CommandFinding, Effect, FileWrite, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&AWK)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Spec(&AWK)];
 
 static AWK: CommandSpec = CommandSpec::reads(
     "awk gawk mawk nawk original-awk",
@@ -34,7 +34,7 @@ static AWK: CommandSpec = CommandSpec::reads(
 ])
 .style(OptionStyle::Posix)
 .strict()
-.judged(awk);
+.with_evaluator(awk);
 
 fn awk(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut programs: Vec<&Arg> = values(parsed, &["-e", "--source"]).collect();
@@ -67,18 +67,18 @@ fn awk(parsed: &ParsedArguments<'_>) -> CommandFinding {
         // A file operand may be a network connection, and so may the result of an expansion.
         let mut words = programs.iter().chain(files);
         let uncertain = words.find(|word| word.text().is_none())?;
-        Some(CommandFinding::unknown("its program or a file is not certain").at(uncertain.span))
+        Some(CommandFinding::unknown("its program or a file is not certain").with_span(uncertain.span))
     });
     let in_place = values(parsed, &["-i", "--include"])
         .find(|library| library.text().is_none_or(|name| name.contains("inplace")));
     let options = match in_place {
         Some(library) => {
             let finding = CommandFinding::mutating("-i inplace changes the files in place");
-            Some(finding.at(library.span).exact())
+            Some(finding.with_span(library.span).requiring_exact_rule())
         }
         None => options,
     };
-    let mut finding = parsed.with_effects(program.judge(options, span), Operands::None);
+    let mut finding = parsed.with_effects(program.judge(options, span), OperandKind::None);
     for given in &parsed.options {
         if let Some(path) = dumped(given) {
             finding.effects.push(written(path));
@@ -114,7 +114,7 @@ fn dumped(given: &GivenOption) -> Option<Arg> {
 fn written(path: Arg) -> Effect {
     Effect::Write(FileWrite {
         path,
-        how: WriteKind::OptionWrite,
+        kind: WriteKind::OptionWrite,
     })
 }
 
@@ -317,7 +317,7 @@ mod tests {
             "awk '{print | \"rm x\"}' f",
         ] {
             let finding = find(line);
-            assert_eq!(finding.cover, RuleCoverage::Exact);
+            assert_eq!(finding.coverage, RuleCoverage::Exact);
             let [StartedProgram::Script(script)] = finding.starts.as_slice() else {
                 panic!("{line}: {:?}", finding.starts);
             };

@@ -3,72 +3,72 @@
 use super::{
     options::{ParsedArguments, names, written},
     shells::{opaque, runs_text, worse},
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, doubts, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own(
         "echo true false : exit return break continue shift logout times caller",
         |_| CommandFinding::read_only("it only prints or controls the shell"),
     ),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "pwd",
         "-LP --logical --physical --help --version",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("cd", "-LPe@")
             .style(OptionStyle::Posix)
-            .judged(enters),
+            .with_evaluator(enters),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("pushd", "-n -#")
             .style(OptionStyle::Posix)
-            .judged(|parsed| {
+            .with_evaluator(|parsed| {
                 let turns = parsed
                     .operands
                     .first()
                     .is_none_or(|to| to.text().is_some_and(|text| text.starts_with('+')));
                 match turns {
-                    true => parsed.finding(Operands::Text),
+                    true => parsed.finding(OperandKind::Text),
                     false => enters(parsed),
                 }
             }),
     ),
-    CommandEntry::Spec(&CommandSpec::prints("popd", "-n -#")),
-    CommandEntry::Spec(&CommandSpec::prints("dirs", "-clpv -#")),
-    CommandEntry::Spec(&CommandSpec::prints("type", "-afptP")),
-    CommandEntry::Spec(&CommandSpec::prints("help", "-dms")),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&CommandSpec::prints("popd", "-n -#")),
+    KnownCommand::Spec(&CommandSpec::prints("dirs", "-clpv -#")),
+    KnownCommand::Spec(&CommandSpec::prints("type", "-afptP")),
+    KnownCommand::Spec(&CommandSpec::prints("help", "-dms")),
+    KnownCommand::Spec(
         &CommandSpec::prints("hash", "-lrdt")
             .refusing(&[runs("-p:", "sets the program that a name runs")])
             .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("jobs", "-lnprs")
             .refusing(&[runs("-x", "starts a command")])
             .style(OptionStyle::Posix)
             .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("wait", "-nf")
             .refusing(&[doubts("-p:", "sets a variable")])
             .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("ulimit", "-SHabcdefiklmnpqrstuvxPRT")
             .strict()
-            .judged(|parsed| asks(parsed, "it changes the limits of the shell")),
+            .with_evaluator(|parsed| asks(parsed, "it changes the limits of the shell")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("umask", "-pS")
             .strict()
-            .judged(|parsed| asks(parsed, "it changes the mode of new files")),
+            .with_evaluator(|parsed| asks(parsed, "it changes the mode of new files")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("history", "")
             .refusing(&[
                 writes("-c -d:", "forgets commands"),
@@ -76,27 +76,27 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                 doubts("-r -n -s -p", "changes the list of commands"),
             ])
             .strict()
-            .judged(|parsed| match parsed.has("-a") || parsed.has("-w") {
+            .with_evaluator(|parsed| match parsed.has("-a") || parsed.has("-w") {
                 true => {
                     let files = parsed.operands.iter();
-                    let finding = parsed.finding(Operands::Text);
+                    let finding = parsed.finding(OperandKind::Text);
                     files.fold(finding, |finding, file| {
                         finding.with(written(file, WriteKind::OptionWrite))
                     })
                 }
-                false => parsed.finding(Operands::Text),
+                false => parsed.finding(OperandKind::Text),
             }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("fc", "-lnr -e:")
             .refusing(&[runs("-s", "runs an earlier command")])
             .strict()
-            .judged(|parsed| match parsed.has("-l") {
-                true => parsed.finding(Operands::Text),
-                false => opaque(parsed.finding(Operands::Text), "it runs an earlier command"),
+            .with_evaluator(|parsed| match parsed.has("-l") {
+                true => parsed.finding(OperandKind::Text),
+                false => opaque(parsed.finding(OperandKind::Text), "it runs an earlier command"),
             }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("compgen", "-abcdefgjksuv -A: -G: -P: -S: -X: -o:")
             .refusing(&[
                 runs("-W:", "expands its word list"),
@@ -104,76 +104,76 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             ])
             .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("complete", "-p")
             .strict()
-            .judged(|parsed| match parsed.has("-p") || parsed.argv.len() < 2 {
-                true => parsed.finding(Operands::Text),
+            .with_evaluator(|parsed| match parsed.has("-p") || parsed.argv.len() < 2 {
+                true => parsed.finding(OperandKind::Text),
                 false => opaque(
-                    parsed.finding(Operands::Text),
+                    parsed.finding(OperandKind::Text),
                     "it sets the program that completes a command",
                 ),
             }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("bind", "-lpPsSvVX -q: -m:")
             .refusing(&[runs("-x: -f< -r: -u:", "sets key bindings")])
             .strict()
-            .judged(|parsed| asks(parsed, "it sets key bindings")),
+            .with_evaluator(|parsed| asks(parsed, "it sets key bindings")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("enable", "-aps")
             .refusing(&[
                 runs("-f:", "loads a library"),
                 doubts("-n -d", "disables a command"),
             ])
             .strict()
-            .judged(|parsed| asks(parsed, "it enables a builtin")),
+            .with_evaluator(|parsed| asks(parsed, "it enables a builtin")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("alias", "-p")
             .strict()
-            .judged(|parsed| {
+            .with_evaluator(|parsed| {
                 let defines = parsed
                     .operands
                     .iter()
                     .find(|word| word.text().is_none_or(|text| text.contains('=')));
                 match defines {
-                    Some(word) => opaque(parsed.finding(Operands::Text), "it redefines a command")
-                        .at(word.span),
-                    None => parsed.finding(Operands::Text),
+                    Some(word) => opaque(parsed.finding(OperandKind::Text), "it redefines a command")
+                        .with_span(word.span),
+                    None => parsed.finding(OperandKind::Text),
                 }
             }),
     ),
-    CommandEntry::Spec(
-        &CommandSpec::unsure("unalias", "it redefines a command").operands(Operands::Text),
+    KnownCommand::Spec(
+        &CommandSpec::unsure("unalias", "it redefines a command").operands(OperandKind::Text),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::unsure("bg fg disown suspend", "it changes a job of the shell")
-            .operands(Operands::Text),
+            .operands(OperandKind::Text),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::unsure("compopt", "it sets the program that completes a command")
-            .operands(Operands::Text),
+            .operands(OperandKind::Text),
     ),
-    CommandEntry::Own("set", set),
-    CommandEntry::Spec(
+    KnownCommand::Own("set", set),
+    KnownCommand::Spec(
         &CommandSpec::prints("shopt", "-pqosu")
             .strict()
-            .judged(shopt),
+            .with_evaluator(shopt),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("trap", "-lpP")
             .style(OptionStyle::Posix)
-            .judged(trap),
+            .with_evaluator(trap),
     ),
-    CommandEntry::Own("printf", printf),
-    CommandEntry::Own("let", arithmetic),
+    KnownCommand::Own("printf", printf),
+    KnownCommand::Own("let", arithmetic),
 ];
 
 /// Analyzes a builtin that prints without an operand and changes a setting with one.
 fn asks(parsed: &ParsedArguments<'_>, sets: &'static str) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     match parsed.operands.first() {
         Some(_) => worse(finding, sets),
         None => finding,
@@ -182,7 +182,7 @@ fn asks(parsed: &ParsedArguments<'_>, sets: &'static str) -> CommandFinding {
 
 /// Analyzes a builtin that changes the current directory.
 fn enters(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     let plain = parsed
         .operands
         .first()
@@ -222,7 +222,7 @@ const MODES: &[&str] = &[
 fn set(argv: &[Arg]) -> CommandFinding {
     let fine = CommandFinding::read_only("it only controls the shell");
     let doubt = |arg: &Arg| {
-        CommandFinding::unknown("it changes how the shell reads what follows").at(arg.span)
+        CommandFinding::unknown("it changes how the shell reads what follows").with_span(arg.span)
     };
     let mut words = argv.iter().skip(1);
     while let Some(word) = words.next() {
@@ -267,7 +267,7 @@ fn shopt(parsed: &ParsedArguments<'_>) -> CommandFinding {
         "checkwinsize",
         "huponexit",
     ];
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     let sets = parsed.has("-s") || parsed.has("-u");
     let known = |name: &&Arg| name.text().is_some_and(|name| GLOBS.contains(&name));
     match sets && !parsed.operands.iter().all(known) {
@@ -277,7 +277,7 @@ fn shopt(parsed: &ParsedArguments<'_>) -> CommandFinding {
 }
 
 fn trap(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     let prints = ["-l", "-p", "-P"].iter().any(|option| parsed.has(option));
     match parsed.operands.as_slice() {
         [action, _, ..] if !prints && !action.is("-") && !action.is("") => {
@@ -290,7 +290,7 @@ fn trap(parsed: &ParsedArguments<'_>) -> CommandFinding {
 /// `-v` and `%n` set a variable, so the format must be certain unless no argument follows it.
 fn printf(argv: &[Arg]) -> CommandFinding {
     let fine = CommandFinding::read_only("it only prints");
-    let doubt = |why: &'static str, arg: &Arg| CommandFinding::unknown(why).at(arg.span);
+    let doubt = |why: &'static str, arg: &Arg| CommandFinding::unknown(why).with_span(arg.span);
     let mut words = argv.get(1..).unwrap_or_default().iter();
     let Some(mut format) = words.next() else {
         return fine;
@@ -336,7 +336,7 @@ fn arithmetic(argv: &[Arg]) -> CommandFinding {
     };
     match argv.iter().skip(1).find(|arg| !certain(arg)) {
         Some(arg) => {
-            CommandFinding::unknown("arithmetic evaluates what a variable holds").at(arg.span)
+            CommandFinding::unknown("arithmetic evaluates what a variable holds").with_span(arg.span)
         }
         None => CommandFinding::read_only("it only calculates"),
     }

@@ -4,29 +4,29 @@
 use super::{
     files::{done, work},
     options::{ParsedArguments, content, tree, written},
-    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, doubts, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, doubts, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&CommandSpec::reads(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&CommandSpec::reads(
         "zcat gzcat",
         "-cdfhlLnNqrtvVk -S: --stdout --force --list --quiet --recursive --suffix= --synchronous \
          --test --verbose --help --version --license -#",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "bzcat",
         "-dckfqvsLVh --quiet --verbose --small --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "xzcat lzcat",
         "-dckfqvtlhHVQ -T: -M: -F: --stdout --decompress --keep --force --quiet --verbose \
          --threads= --memlimit= --format= --no-warn --help --version",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "zstdcat lz4cat",
             "-dckfqvlthV -T? -M? --stdout --decompress --quiet --verbose --no-progress --help \
@@ -34,26 +34,26 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         )
         .strict(),
     ),
-    CommandEntry::Spec(&gzip("gzip pigz").judged(|parsed| packs(parsed, ".gz", false))),
-    CommandEntry::Spec(&gzip("gunzip unpigz").judged(|parsed| packs(parsed, ".gz", true))),
-    CommandEntry::Spec(&bzip2("bzip2 pbzip2 lbzip2").judged(|parsed| packs(parsed, ".bz2", false))),
-    CommandEntry::Spec(&bzip2("bunzip2").judged(|parsed| packs(parsed, ".bz2", true))),
-    CommandEntry::Spec(&xz("xz").judged(|parsed| packs(parsed, ".xz", false))),
-    CommandEntry::Spec(&xz("lzma").judged(|parsed| packs(parsed, ".lzma", false))),
-    CommandEntry::Spec(&xz("unxz").judged(|parsed| packs(parsed, ".xz", true))),
-    CommandEntry::Spec(&xz("unlzma").judged(|parsed| packs(parsed, ".lzma", true))),
-    CommandEntry::Spec(&zstd("zstd zstdmt").judged(|parsed| packs(parsed, ".zst", false))),
-    CommandEntry::Spec(&zstd("unzstd").judged(|parsed| packs(parsed, ".zst", true))),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&gzip("gzip pigz").with_evaluator(|parsed| packs(parsed, ".gz", false))),
+    KnownCommand::Spec(&gzip("gunzip unpigz").with_evaluator(|parsed| packs(parsed, ".gz", true))),
+    KnownCommand::Spec(&bzip2("bzip2 pbzip2 lbzip2").with_evaluator(|parsed| packs(parsed, ".bz2", false))),
+    KnownCommand::Spec(&bzip2("bunzip2").with_evaluator(|parsed| packs(parsed, ".bz2", true))),
+    KnownCommand::Spec(&xz("xz").with_evaluator(|parsed| packs(parsed, ".xz", false))),
+    KnownCommand::Spec(&xz("lzma").with_evaluator(|parsed| packs(parsed, ".lzma", false))),
+    KnownCommand::Spec(&xz("unxz").with_evaluator(|parsed| packs(parsed, ".xz", true))),
+    KnownCommand::Spec(&xz("unlzma").with_evaluator(|parsed| packs(parsed, ".lzma", true))),
+    KnownCommand::Spec(&zstd("zstd zstdmt").with_evaluator(|parsed| packs(parsed, ".zst", false))),
+    KnownCommand::Spec(&zstd("unzstd").with_evaluator(|parsed| packs(parsed, ".zst", true))),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "lz4 unlz4",
             "-dctzkfqvhHV -# --stdout --decompress --test --list --keep --force --quiet --verbose \
              --fast=? --best --help --version",
         )
         .strict()
-        .judged(lz4),
+        .with_evaluator(lz4),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "brotli",
             "-dctkfvhV0123456789 -q: -w: -S: --stdout --decompress --test --keep --force \
@@ -64,7 +64,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             writes("-j --rm", "removes its source"),
         ])
         .strict()
-        .judged(|parsed| packs(parsed, ".br", false)),
+        .with_evaluator(|parsed| packs(parsed, ".br", false)),
     ),
 ];
 
@@ -157,9 +157,9 @@ fn streams(parsed: &ParsedArguments<'_>) -> bool {
 fn packs(parsed: &ParsedArguments<'_>, ending: &'static str, unpacks: bool) -> CommandFinding {
     let finding = done(parsed, "it packs or unpacks files in place");
     let finding = match parsed.verdict() {
-        None if streams(parsed) => return parsed.finding(Operands::Files),
+        None if streams(parsed) => return parsed.finding(OperandKind::Files),
         None => finding,
-        Some(_) => parsed.with_effects(finding, Operands::None),
+        Some(_) => parsed.with_effects(finding, OperandKind::None),
     };
     let unpacks = unpacks
         || ["-d", "--decompress", "--uncompress"]

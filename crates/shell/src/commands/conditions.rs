@@ -3,14 +3,14 @@
 //! `-v` and `-R` evaluate the subscript of a name. Therefore an uncertain argument is accepted only
 //! where it cannot become an operator.
 
-use super::{spec::CommandEntry, variables::is_name};
+use super::{spec::KnownCommand, variables::is_name};
 use crate::{
     arg::{Arg, ArgValue},
     commands::options::names,
     effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("test [", test)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("test [", test)];
 
 /// Unary operators that test the file after them.
 const ON_FILES: &str = "bcdefghkprsuwxGLNOS";
@@ -41,7 +41,7 @@ fn test(argv: &[Arg]) -> CommandFinding {
             || (last && (joins(before) || before == Some("!")));
         if let Some("-v" | "-R") = before.filter(|_| !binary(at(index))) {
             if !word.text().is_some_and(is_name) {
-                return CommandFinding::unknown("-v evaluates what the name holds").at(word.span);
+                return CommandFinding::unknown("-v evaluates what the name holds").with_span(word.span);
             }
             continue;
         }
@@ -54,7 +54,7 @@ fn test(argv: &[Arg]) -> CommandFinding {
             }
         };
         if !certain {
-            return CommandFinding::unknown("an expansion may become an operator").at(word.span);
+            return CommandFinding::unknown("an expansion may become an operator").with_span(word.span);
         }
     }
     let looked_at = words.windows(2).filter_map(|pair| {

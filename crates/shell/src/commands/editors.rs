@@ -3,12 +3,12 @@
 use super::{
     hosts,
     options::{self, ParsedArguments},
-    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, runs},
+    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, runs},
 };
 use crate::effect::{CommandFinding, Effect, FileWrite, WriteKind};
 
-pub(super) const ENTRIES: &[CommandEntry] =
-    &[CommandEntry::Spec(&EDITORS), CommandEntry::Spec(&OPENERS)];
+pub(super) const ENTRIES: &[KnownCommand] =
+    &[KnownCommand::Spec(&EDITORS), KnownCommand::Spec(&OPENERS)];
 
 const REFUSED: &[UnsafeOption] = &[runs(
     "-c: -S: -s: -u: -w: -W: -i: -T: --cmd= --eval= --script= --load= --funcall= --rcfile=",
@@ -21,17 +21,17 @@ static EDITORS: CommandSpec = CommandSpec::prints(
     "",
 )
 .refusing(REFUSED)
-.judged(edit);
+.with_evaluator(edit);
 
 fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if matches!(parsed.argv, [_, only] if only.is("--version") || only.is("--help")) {
         return CommandFinding::read_only("it only prints");
     }
     let finding = match parsed.verdict() {
-        Some(refused) if refused.cover == crate::effect::RuleCoverage::Exact => refused,
+        Some(refused) if refused.coverage == crate::effect::RuleCoverage::Exact => refused,
         _ => CommandFinding::unknown("it is an editor that waits for input"),
     };
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     let files = parsed.operands.iter();
     let files = files.filter(|arg| {
         arg.text()
@@ -41,7 +41,7 @@ fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
         finding.effects.push(options::content(file));
         finding.effects.push(Effect::Write(FileWrite {
             path: (*file).clone(),
-            how: WriteKind::OperandWrite,
+            kind: WriteKind::OperandWrite,
         }));
     }
     finding
@@ -52,14 +52,14 @@ static OPENERS: CommandSpec = CommandSpec::unsure(
      www-browser firefox chromium chromium-browser google-chrome osascript",
     "it opens another program",
 )
-.judged(open);
+.with_evaluator(open);
 
 fn open(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = CommandFinding::unknown("it opens another program");
     for arg in parsed.operands.iter().copied() {
         let url = arg.text().is_some_and(|text| text.contains("://"));
         if url {
-            finding.effects.extend(hosts::contacts(arg, hosts::of_url));
+            finding.effects.extend(hosts::contacts(arg, hosts::url_host));
         } else {
             finding.effects.push(options::content(arg));
         }
@@ -95,7 +95,7 @@ mod tests {
             ["net example.com"]
         );
         assert_eq!(effects("open f"), ["read f"]);
-        assert_eq!(find("vim -c x f").cover, RuleCoverage::Exact);
-        assert_eq!(find("emacs --eval x").cover, RuleCoverage::Exact);
+        assert_eq!(find("vim -c x f").coverage, RuleCoverage::Exact);
+        assert_eq!(find("emacs --eval x").coverage, RuleCoverage::Exact);
     }
 }

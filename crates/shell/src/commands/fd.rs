@@ -4,14 +4,14 @@ use super::{
     find::{here, names_below},
     options::{ParsedArguments, parse},
     searching::places,
-    spec::{CommandEntry, CommandSpec, Operands},
+    spec::{KnownCommand, CommandSpec, OperandKind},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect, StartedProgram},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&FD), CommandEntry::Spec(&LOCATE)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Spec(&FD), KnownCommand::Spec(&LOCATE)];
 
 static FD: CommandSpec = CommandSpec::reads(
     "fd fdfind",
@@ -27,7 +27,7 @@ static FD: CommandSpec = CommandSpec::reads(
      --gen-completions=? --help --version --exec= --exec-batch=",
 )
 .strict()
-.judged(fd);
+.with_evaluator(fd);
 
 static LOCATE: CommandSpec = CommandSpec::prints(
     "locate plocate mlocate slocate",
@@ -53,7 +53,7 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
     };
     let start = parsed.argv.iter().skip(1).position(is_execute);
     let start = start.map_or(parsed.argv.len(), |start| start + 1);
-    let mut finding = fd_places(&parse(parsed.spec, &parsed.argv[..start])).exact();
+    let mut finding = fd_places(&parse(parsed.spec, &parsed.argv[..start])).requiring_exact_rule();
     let attached = given
         .value
         .as_ref()
@@ -86,7 +86,7 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
         _ => None,
     };
     if let Some((why, span)) = doubt {
-        let mut unknown = CommandFinding::unknown(why).at(span).exact();
+        let mut unknown = CommandFinding::unknown(why).with_span(span).requiring_exact_rule();
         unknown.effects = finding.effects;
         finding = unknown;
     }
@@ -100,7 +100,7 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
 }
 
 fn fd_places(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let mut finding = parsed.finding(Operands::None);
+    let mut finding = parsed.finding(OperandKind::None);
     let about = ["-h", "--help", "-V", "--version", "--gen-completions"];
     if about.iter().any(|name| parsed.has(name)) {
         return finding;
@@ -199,7 +199,7 @@ mod tests {
         ];
         for (line, expected) in cases {
             let finding = find(line);
-            assert_eq!(finding.cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(finding.coverage, RuleCoverage::Exact, "{line}");
             let [StartedProgram::Command { argv, more: true }] = finding.starts.as_slice() else {
                 panic!("{line}: {:?}", finding.starts);
             };

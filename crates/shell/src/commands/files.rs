@@ -2,35 +2,35 @@
 
 use super::{
     operand_paths::{joined, parents, placed},
-    options::{ParsedArguments, content, is_no_file, judge, names, tree, written},
-    spec::{CommandEntry, CommandSpec, Operands, runs},
+    options::{ParsedArguments, content, is_no_file, evaluate, names, tree, written},
+    spec::{KnownCommand, CommandSpec, OperandKind, runs},
 };
 use crate::{
     arg::Arg,
     effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&COPY),
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&COPY),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "mv",
             "-bfinuvZ -S: -t: -T --backup=? --force --interactive --no-clobber \
              --strip-trailing-slashes --suffix= --target-directory= --no-target-directory \
              --update=? --verbose --context --exchange --no-copy --debug --help --version",
         )
-        .judged(moves),
+        .with_evaluator(moves),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "ln link",
             "-bdFfiLnPrsv -S: -t: -T --backup=? --directory --force --interactive --logical \
              --no-dereference --physical --relative --symbolic --suffix= --target-directory= \
              --no-target-directory --verbose --help --version",
         )
-        .judged(links),
+        .with_evaluator(links),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "install",
             "-bcCDdpsvZ -g: -m: -o: -S: -t: -T --backup=? --compare --directory --group= --mode= \
@@ -39,7 +39,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --version",
         )
         .refusing(&[runs("--strip-program=", "starts a program")])
-        .judged(
+        .with_evaluator(
             |parsed| match parsed.has("-d") || parsed.has("--directory") {
                 true => done(parsed, "it makes directories")
                     .with_all(parsed.operands.iter().map(|dir| work(dir))),
@@ -47,27 +47,27 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             },
         ),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "rm",
             "-fiIrRdvx --force --interactive=? --one-file-system --no-preserve-root \
              --preserve-root=? --recursive --dir --verbose --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             done(parsed, "it removes files")
                 .with_all(parsed.operands.iter().map(|file| removed(file)))
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::changes("unlink", "--help --version", "it removes a file")
-            .operands(Operands::Removed),
+            .operands(OperandKind::Removed),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "rmdir",
             "-pv --ignore-fail-on-non-empty --parents --verbose --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let deep = parsed.has("-p") || parsed.has("--parents");
             let above = parsed
                 .operands
@@ -83,46 +83,46 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             done(parsed, "it removes directories").with_all(all.iter().map(removed))
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::changes(
             "shred",
             "-fuvxz -n: -s: --force --iterations= --random-source< --size= --remove=? --verbose \
              --exact --zero --help --version",
             "it destroys files",
         )
-        .operands(Operands::Removed),
+        .operands(OperandKind::Removed),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::changes(
             "mkdir",
             "-pvZ -m: --mode= --parents --verbose --context=? --help --version",
             "it makes directories",
         )
-        .operands(Operands::Written),
+        .operands(OperandKind::Written),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::changes(
             "mkfifo",
             "-Z -m: --mode= --context=? --help --version",
             "it makes a pipe",
         )
-        .operands(Operands::Written),
+        .operands(OperandKind::Written),
     ),
-    CommandEntry::Spec(
-        &CommandSpec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(
+    KnownCommand::Spec(
+        &CommandSpec::reads("mknod", "-Z -m: --mode= --context=? --help --version").with_evaluator(
             |parsed| {
                 done(parsed, "it makes a special file")
                     .with_all(parsed.operands.iter().take(1).map(|file| work(file)))
             },
         ),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "touch",
             "-acfhm -d: -r: -t: --no-create --date= --no-dereference --reference= --time= --help \
              --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let like = parsed.value("-r").or_else(|| parsed.value("--reference"));
             let finding = done(parsed, "it creates files or sets their dates");
             finding
@@ -130,27 +130,27 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                 .with_all(parsed.operands.iter().map(|file| work(file)))
         }),
     ),
-    CommandEntry::Own("chmod", chmod),
-    CommandEntry::Spec(
+    KnownCommand::Own("chmod", chmod),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "chown chgrp",
             "-cfvhRHLP --changes --silent --quiet --verbose --dereference --no-dereference \
              --from= --no-preserve-root --preserve-root --reference= --recursive --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let own = usize::from(!parsed.has("--reference"));
             done(parsed, "it changes who owns files")
                 .with_all(parsed.operands.iter().skip(own).map(|file| work(file)))
         }),
     ),
-    CommandEntry::Own("chattr setfacl setfattr setcap chcon restorecon", |argv| {
+    KnownCommand::Own("chattr setfacl setfattr setcap chcon restorecon", |argv| {
         let files = argv
             .iter()
             .skip(1)
             .filter(|word| word.text().is_none_or(|text| !text.starts_with(['-', '+'])));
         CommandFinding::mutating("it changes the attributes of files").with_all(files.map(work))
     }),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::changes(
             "dos2unix unix2dos mac2unix unix2mac",
             "-7bcfklmoqrsuvFRShLVnieE --keep-bom --force --keepdate --newline --add-bom --newfile \
@@ -158,9 +158,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --skip-symlink --info=? --stdout -O --help --version",
             "it changes files in place",
         )
-        .operands(Operands::Written),
+        .operands(OperandKind::Written),
     ),
-    CommandEntry::Own("rename prename file-rename mmv", |argv| {
+    KnownCommand::Own("rename prename file-rename mmv", |argv| {
         let files = argv
             .iter()
             .skip(2)
@@ -178,7 +178,7 @@ static COPY: CommandSpec = CommandSpec::reads(
      --update=? --verbose --one-file-system --context=? --keep-directory-symlink --debug --help \
      --version",
 )
-.judged(copies);
+.with_evaluator(copies);
 
 pub(super) fn work(file: &Arg) -> Effect {
     written(file, WriteKind::OperandWrite)
@@ -214,7 +214,7 @@ enum TargetKind {
 }
 
 /// The sources and the target of a command such as `cp`.
-struct Places<'a> {
+struct TransferPaths<'a> {
     sources: Vec<&'a Arg>,
     target: &'a Arg,
     kind: TargetKind,
@@ -223,7 +223,7 @@ struct Places<'a> {
 }
 
 /// Parses `SOURCE… TARGET`, `-t TARGET SOURCE…`, `-T SOURCE TARGET`.
-fn places<'a>(parsed: &'a ParsedArguments<'_>) -> Option<Places<'a>> {
+fn places<'a>(parsed: &'a ParsedArguments<'_>) -> Option<TransferPaths<'a>> {
     let given = parsed
         .value("-t")
         .or_else(|| parsed.value("--target-directory"));
@@ -257,7 +257,7 @@ fn places<'a>(parsed: &'a ParsedArguments<'_>) -> Option<Places<'a>> {
         };
         written.extend(sources.iter().map(into));
     }
-    Some(Places {
+    Some(TransferPaths {
         sources,
         target,
         kind,
@@ -357,7 +357,7 @@ fn chmod(argv: &[Arg]) -> CommandFinding {
         "-cfvRhHLP --changes --silent --quiet --verbose --no-preserve-root --preserve-root \
          --reference= --recursive --dereference --no-dereference --help --version",
     )
-    .judged(|parsed| done(parsed, "it changes the modes of files"));
+    .with_evaluator(|parsed| done(parsed, "it changes the modes of files"));
     let is_mode = |arg: &Arg| {
         let rest = arg.text().and_then(|text| text.strip_prefix('-'));
         rest.is_some_and(|rest| rest.starts_with(|first| "rwxXstugoa,+=01234567".contains(first)))
@@ -365,7 +365,7 @@ fn chmod(argv: &[Arg]) -> CommandFinding {
     let words: Vec<Arg> = argv.iter().filter(|arg| !is_mode(arg)).cloned().collect();
     let parsed = super::options::parse(&CHMOD, &words);
     let own = usize::from(words.len() == argv.len() && !parsed.has("--reference"));
-    judge(&CHMOD, &words).with_all(parsed.operands.iter().skip(own).map(|file| work(file)))
+    evaluate(&CHMOD, &words).with_all(parsed.operands.iter().skip(own).map(|file| work(file)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     options::{content, names, written as written_as},
-    spec::CommandEntry,
+    spec::KnownCommand,
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -12,7 +12,7 @@ use crate::{
     effect::{CommandFinding, Effect, EffectVerdict, FileRead, StartedProgram, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("find", find)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("find", find)];
 
 /// Tests, operators and actions without a value that only inspect and print.
 const ALONE: &str = "! ( ) , --help --version -a -and -d -daystart -depth -empty -executable -false \
@@ -28,7 +28,7 @@ const WITH_VALUE: &str = "-amin -atime -cmin -context -ctime -fstype -gid -group
 const WITH_FILE: &str = "-anewer -cnewer -newer -samefile";
 
 fn find(argv: &[Arg]) -> CommandFinding {
-    let mut expression = Expression {
+    let mut expression = FindExpression {
         argv,
         at: 1,
         roots: Vec::new(),
@@ -51,7 +51,7 @@ pub(super) fn names_below(arg: &Arg) -> Effect {
     Effect::Read(FileRead {
         path: arg.clone(),
         content: false,
-        walks: true,
+        is_recursive: true,
     })
 }
 
@@ -63,7 +63,7 @@ pub(super) fn here(argv: &[Arg]) -> Arg {
     Arg::literal(".", span)
 }
 
-struct Expression<'a> {
+struct FindExpression<'a> {
     argv: &'a [Arg],
     at: usize,
     roots: Vec<Arg>,
@@ -75,7 +75,7 @@ struct Expression<'a> {
     starts: Vec<StartedProgram>,
 }
 
-impl<'a> Expression<'a> {
+impl<'a> FindExpression<'a> {
     fn refuse(&mut self, verdict: EffectVerdict, why: impl Into<Cow<'static, str>>, span: Span) {
         if self
             .refusal
@@ -114,7 +114,7 @@ impl<'a> Expression<'a> {
     fn roots(&mut self) {
         while let Some(arg) = self.argv.get(self.at) {
             match arg.text() {
-                Some(text) if begins_expression(text) => break,
+                Some(text) if is_expression_start(text) => break,
                 Some(_) => {}
                 None => self.doubt("the result of an expansion may be an action", arg.span),
             }
@@ -247,12 +247,12 @@ impl<'a> Expression<'a> {
 
     fn finding(self) -> CommandFinding {
         let mut finding = match self.refusal {
-            Some((EffectVerdict::Mutating, why, span)) => CommandFinding::mutating(why).at(span),
-            Some((_, why, span)) => CommandFinding::unknown(why).at(span),
+            Some((EffectVerdict::Mutating, why, span)) => CommandFinding::mutating(why).with_span(span),
+            Some((_, why, span)) => CommandFinding::unknown(why).with_span(span),
             None => CommandFinding::read_only("it only reads names and dates"),
         };
         if self.exact {
-            finding = finding.exact();
+            finding = finding.requiring_exact_rule();
         }
         finding.effects = self.roots.iter().map(names_below).collect();
         if self.deletes {
@@ -285,7 +285,7 @@ fn fill(arg: &mut Arg, found: &str, one: bool) {
 
 /// Returns whether the expression begins with this argument. The arguments before it are starting
 /// points.
-fn begins_expression(text: &str) -> bool {
+fn is_expression_start(text: &str) -> bool {
     matches!(text, "(" | "!") || (text.starts_with('-') && text != "-")
 }
 
@@ -401,9 +401,9 @@ mod tests {
             assert_eq!(effects(line), expected, "{line}");
         }
         for line in ["find . -delete", "find . -fls o", "find . -exec cat {} ;"] {
-            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
         }
-        assert_eq!(find("find . -odd").cover, RuleCoverage::Prefix);
+        assert_eq!(find("find . -odd").coverage, RuleCoverage::Prefix);
     }
 
     fn started(line: &str) -> Vec<(Vec<String>, bool)> {
@@ -458,7 +458,7 @@ mod tests {
             });
             argv
         };
-        let look = |line| crate::commands::look("find", &argv(line)).verdict.name();
+        let look = |line| crate::commands::evaluate_command("find", &argv(line)).verdict.name();
         assert_eq!(look("find . -name"), "readonly");
         assert_eq!(look("find . -name x"), "unknown");
         assert_eq!(look("find"), "unknown");

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Returns the host of `scheme://user@host:port/path`, in lower case.
-pub(super) fn of_url(text: &str) -> Option<String> {
+pub(super) fn url_host(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let named = !scheme.is_empty()
         && scheme
@@ -15,11 +15,11 @@ pub(super) fn of_url(text: &str) -> Option<String> {
     if !named {
         return None;
     }
-    of_authority(rest.split(['/', '?', '#', '\\']).next().unwrap_or_default())
+    authority_host(rest.split(['/', '?', '#', '\\']).next().unwrap_or_default())
 }
 
 /// Returns the host of `user@host:port`.
-pub(super) fn of_authority(text: &str) -> Option<String> {
+pub(super) fn authority_host(text: &str) -> Option<String> {
     let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
     let host = match host.strip_prefix('[') {
         Some(bracketed) => bracketed.split_once(']')?.0,
@@ -30,9 +30,9 @@ pub(super) fn of_authority(text: &str) -> Option<String> {
 
 /// Returns the host of `user@host:path`. Without a colon, or with a slash before it, the text is a
 /// local path.
-pub(super) fn of_remote_path(text: &str) -> Option<String> {
+pub(super) fn remote_path_host(text: &str) -> Option<String> {
     if text.contains("://") {
-        return of_url(text);
+        return url_host(text);
     }
     let (host, _) = match text.find('[') {
         Some(_) => text.split_once(']')?,
@@ -81,7 +81,7 @@ pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effec
 
 /// Adds the host that an operand such as `host:path` names.
 pub(super) fn with_remote(mut finding: CommandFinding, place: &Arg) -> CommandFinding {
-    finding.effects.extend(contacts(place, of_remote_path));
+    finding.effects.extend(contacts(place, remote_path_host));
     finding
 }
 
@@ -103,7 +103,7 @@ mod tests {
             ("https://", None),
         ];
         for (url, host) in urls {
-            assert_eq!(of_url(url).as_deref(), host, "{url}");
+            assert_eq!(url_host(url).as_deref(), host, "{url}");
         }
         let paths = [
             ("me@example.com:x/y", Some("example.com")),
@@ -114,14 +114,14 @@ mod tests {
             ("plain", None),
         ];
         for (path, host) in paths {
-            assert_eq!(of_remote_path(path).as_deref(), host, "{path}");
+            assert_eq!(remote_path_host(path).as_deref(), host, "{path}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn a_host_holds_nothing_that_two_readers_could_read_differently(text in "\\PC{0,40}") {
-            for host in [of_url(&text), of_authority(&text), of_remote_path(&text)].into_iter().flatten() {
+            for host in [url_host(&text), authority_host(&text), remote_path_host(&text)].into_iter().flatten() {
                 let fits = |letter: char| letter.is_ascii_alphanumeric() || ".-:_".contains(letter);
                 proptest::prop_assert!(!host.is_empty() && host.chars().all(fits), "{host:?}");
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -12,7 +12,7 @@ use crate::{
     effect::{CommandFinding, Effect, EffectVerdict, FileWrite, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("jq", jq), CommandEntry::Spec(&YQ)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("jq", jq), KnownCommand::Spec(&YQ)];
 
 /// The letters that may be bundled after a dash.
 const LETTERS: &str = "nrRjascCMSehVb";
@@ -135,7 +135,7 @@ impl<'a> Jq<'a> {
             }
         }
         let mut finding = match self.doubt {
-            Some((why, span)) => CommandFinding::unknown(why).at(span),
+            Some((why, span)) => CommandFinding::unknown(why).with_span(span),
             None => CommandFinding::read_only("it only reads"),
         };
         finding.effects = self.effects;
@@ -176,7 +176,7 @@ static YQ: CommandSpec = CommandSpec::reads(
     ENABLES,
 ])
 .strict()
-.judged(yq);
+.with_evaluator(yq);
 
 const ENABLES: UnsafeOption = UnsafeOption {
     options: "--security-enable-system-operator",
@@ -203,8 +203,8 @@ fn yq(parsed: &ParsedArguments<'_>) -> CommandFinding {
         None
     };
     let mut finding = match (parsed.verdict(), doubt) {
-        (None, Some(doubt)) => parsed.with_effects(CommandFinding::unknown(doubt), Operands::None),
-        _ => parsed.finding(Operands::None),
+        (None, Some(doubt)) => parsed.with_effects(CommandFinding::unknown(doubt), OperandKind::None),
+        _ => parsed.finding(OperandKind::None),
     };
     // A single operand may be a file to print.
     let files = match operands {
@@ -220,7 +220,7 @@ fn yq(parsed: &ParsedArguments<'_>) -> CommandFinding {
         if in_place {
             finding.effects.push(Effect::Write(FileWrite {
                 path: (*file).clone(),
-                how: WriteKind::OptionWrite,
+                kind: WriteKind::OptionWrite,
             }));
         }
     }

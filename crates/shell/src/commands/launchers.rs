@@ -4,21 +4,21 @@
 use super::{
     options::{ParsedArguments, is_no_file, written},
     shells::{opaque, runs_text, runs_words, worse},
-    spec::{CommandEntry, Operands, OptionStyle, doubts, writes},
-    wrappers::{behind, starting, wrapper},
+    spec::{KnownCommand, OperandKind, OptionStyle, doubts, writes},
+    wrappers::{started_words, starting, wrapper},
 };
 use crate::{
     arg::Arg,
     effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
+pub(super) const ENTRIES: &[KnownCommand] = &[
     // Users do not expect these commands to start a program, so only an exact rule may allow them.
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper("setsid", "-cfw --ctty --fork --wait")
-            .judged(|parsed| starting(only_exact(parsed), &parsed.operands)),
+            .with_evaluator(|parsed| starting(only_exact(parsed), &parsed.operands)),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "ionice",
             "-c: -n: -p: -t --class= --classdata= --pid= --ignore",
@@ -27,7 +27,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             "-P: -u: --pgid= --uid=",
             "is for processes that already run",
         )])
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let sets = ["-c", "-n", "--class", "--classdata"]
                 .iter()
                 .any(|option| parsed.has(option));
@@ -37,21 +37,21 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "flock",
             "-sexunoF -w: -E: --shared --exclusive --unlock --nonblock --nb --timeout= --wait= \
              --conflict-exit-code= --close --no-fork --verbose",
         )
-        .judged(flock),
+        .with_evaluator(flock),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "watch",
             "-bcCdegprtwx -n: -q: --beep --color --no-color --differences=? --errexit --chgexit \
              --equexit= --interval= --precise --no-rerun --no-title --no-wrap --exec",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let exec = parsed.has("-x") || parsed.has("--exec");
             match exec {
                 true => starting(only_exact(parsed), &parsed.operands),
@@ -59,32 +59,32 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }
         }),
     ),
-    CommandEntry::Spec(
-        &wrapper("taskset", "-acp --all-tasks --cpu-list --pid").judged(|parsed| {
+    KnownCommand::Spec(
+        &wrapper("taskset", "-acp --all-tasks --cpu-list --pid").with_evaluator(|parsed| {
             match parsed.has("-p") || parsed.has("--pid") {
                 true => running(parsed, parsed.operands.len() > 1),
-                false => starting(parsed.finding(Operands::None), behind(parsed, 1)),
+                false => starting(parsed.finding(OperandKind::None), started_words(parsed, 1)),
             }
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "chrt",
             "-bdfiorRavpm -T: -P: -D: --batch --deadline --fifo --idle --other --rr \
              --reset-on-fork --all-tasks --pid --max --verbose",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             if parsed.has("-p") || parsed.has("--pid") || parsed.has("-m") || parsed.has("--max") {
                 return running(parsed, parsed.operands.len() > 1);
             }
             let finding = worse(
-                parsed.finding(Operands::None),
+                parsed.finding(OperandKind::None),
                 "it changes how a command is scheduled",
             );
-            starting(finding, behind(parsed, 1))
+            starting(finding, started_words(parsed, 1))
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "strace ltrace",
             "-ACcDdfhikLlnqrtTvVwxYyzZ -a: -b: -e: -E: -I: -O: -p: -P: -s: -S: -u: -U: -X: \
@@ -92,17 +92,17 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --string-limit=",
         )
         .refusing(&[writes("-o> --output>", "writes its trace into a file")])
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             starting(
                 worse(
-                    parsed.finding(Operands::None),
+                    parsed.finding(OperandKind::None),
                     "it inspects a command while it runs",
                 ),
                 &parsed.operands,
             )
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "script",
             "-aefq -B: -E: -I: -O: -T: -m: -o: -t? -c: --append --return --flush --quiet \
@@ -110,9 +110,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --output-limit= --logging-format=",
         )
         .style(OptionStyle::Gnu)
-        .judged(script),
+        .with_evaluator(script),
     ),
-    CommandEntry::Own(
+    KnownCommand::Own(
         "parallel sem fakeroot faketime unbuffer rlwrap dbus-run-session xvfb-run valgrind gdb \
          lldb perf numactl cpulimit torsocks proxychains proxychains4 firejail bwrap systemd-run \
          start-stop-daemon daemonize expect at batch cgexec catchsegv trickle eatmydata proot \
@@ -121,7 +121,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
     // Programs that change the personality, user, group, limit, scheduler or root, then start the
     // operand.
-    CommandEntry::Own(
+    KnownCommand::Own(
         "setarch linux32 linux64 uname26 i386 i486 i586 i686 athlon x86_64 ppc ppc32 ppc64 ppcle \
          ppc64le s390 s390x sparc sparc32 sparc32bash sparc64 alpha ia64 mips mips32 mips64 parisc \
          parisc32 parisc64 arm armh aarch64 arm64 riscv32 riscv64 loongarch64 capsh sg choom \
@@ -135,7 +135,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
     // Agents, terminals, watchers and script helpers that start their operand.
-    CommandEntry::Own(
+    KnownCommand::Own(
         "ssh-agent gpg-agent dbus-launch xinit startx xterm uxterm urxvt rxvt konsole \
          gnome-terminal xfce4-terminal mate-terminal lxterminal terminator alacritty kitty foot \
          wezterm x-terminal-emulator run-parts chronic ifne ts mispipe pee zrun vipe vidir \
@@ -146,7 +146,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
     // Programs with a subcommand that passes a line to the shell.
-    CommandEntry::Own(
+    KnownCommand::Own(
         "sqlite3 psql mysql mariadb hg svn \
          mutt neomutt mailx ranger nnn mc vifm lf",
         |_| {
@@ -161,14 +161,14 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
 const RUNS: &str = "it runs other programs";
 
 fn only_exact(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    worse(parsed.finding(Operands::None), "it starts another command").exact()
+    worse(parsed.finding(OperandKind::None), "it starts another command").requiring_exact_rule()
 }
 
 /// Shows the scheduling of a running process, or changes it.
 fn running(parsed: &ParsedArguments<'_>, sets: bool) -> CommandFinding {
     match sets {
         true => CommandFinding::mutating("it changes how a running process is scheduled"),
-        false => parsed.finding(Operands::Text),
+        false => parsed.finding(OperandKind::Text),
     }
 }
 
@@ -191,7 +191,7 @@ fn flock(parsed: &ParsedArguments<'_>) -> CommandFinding {
 
 fn script(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = worse(
-        parsed.finding(Operands::None),
+        parsed.finding(OperandKind::None),
         "it records a session into a file",
     );
     let logs = [
@@ -266,7 +266,7 @@ mod tests {
              watch $x; flock $x ls; taskset 1 $x",
         ));
         for line in ["watch ls", "setsid ls", "ionice ls", "flock lock ls"] {
-            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
         }
         assert_eq!(verdict("watch ls"), "unknown: it starts another command");
     }

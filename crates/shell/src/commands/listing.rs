@@ -1,9 +1,9 @@
 //! Commands that read names, dates and kinds of files, or compare files.
 
 use super::{
-    options::{ParsedArguments, content, judge, names_below, tree},
+    options::{ParsedArguments, content, evaluate, names_below, tree},
     reading::unseen,
-    spec::{CommandEntry, CommandSpec, Operands, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -11,8 +11,8 @@ use crate::{
     effect::CommandFinding,
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "ls dir vdir",
             "-aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1 -I: -T: -w: --all --almost-all --author \
@@ -25,9 +25,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --recursive --size --sort= --time= --time-style= --tabsize= --width= --context \
              --zero --help --version",
         )
-        .judged(|parsed| looks(parsed, parsed.has("-R") || parsed.has("--recursive"))),
+        .with_evaluator(|parsed| looks(parsed, parsed.has("-R") || parsed.has("--recursive"))),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "eza exa",
             "-1lGxRTFaAdrDfbBghHimMnStuUXowZO@ -L: -s: -I: -t: --oneline --long --grid --across \
@@ -41,12 +41,12 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --color-scale=? --colour-scale=? --no-quotes --hyperlink --absolute=? --width= \
              --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let deep = ["-R", "-T", "--recurse", "--tree"];
             looks(parsed, deep.iter().any(|option| parsed.has(option)))
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "lsd",
             "-aAFlhRdigNrStvX1ULVZ -I: --all --almost-all --color= --icon= --icon-theme= \
@@ -57,20 +57,20 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --dereference --context --hyperlink= --header --literal --git \
              --truncate-owner-after= --truncate-owner-marker= --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let deep = ["-R", "--recursive", "--tree"];
             looks(parsed, deep.iter().any(|option| parsed.has(option)))
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "stat",
             "-Lft -c: --dereference --file-system --cached= --format= --printf= --terse --help \
              --version",
         )
-        .operands(Operands::Names),
+        .operands(OperandKind::Names),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "du",
             "-0abcDHhkLlmPSsxA -B: -d: -t: -X< --null --all --apparent-size --block-size= --bytes \
@@ -79,68 +79,68 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --threshold= --time=? --time-style= --exclude-from< --exclude= --one-file-system \
              --help --version",
         )
-        .judged(|parsed| match parsed.value("--files0-from") {
+        .with_evaluator(|parsed| match parsed.value("--files0-from") {
             Some(list) => looks(parsed, true).with(names_below(&unseen(list))),
             None => looks(parsed, true),
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "df",
             "-ahHiklPTv -B: -t: -x: --all --block-size= --human-readable --si --inodes --local \
              --no-sync --output=? --portability --total --type= --print-type --exclude-type= \
              --help --version",
         )
-        .judged(|parsed| match parsed.operands.is_empty() {
-            true => parsed.finding(Operands::Text),
-            false => parsed.finding(Operands::Names),
+        .with_evaluator(|parsed| match parsed.operands.is_empty() {
+            true => parsed.finding(OperandKind::Text),
+            false => parsed.finding(OperandKind::Names),
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "readlink realpath",
             "-femLPnqsvzE --canonicalize --canonicalize-existing --canonicalize-missing \
              --no-newline --logical --physical --quiet --silent --verbose --relative-to= \
              --relative-base= --strip --no-symlinks --zero --help --version",
         )
-        .operands(Operands::Names),
+        .operands(OperandKind::Names),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "namei",
             "-xmolnvZhV --mountpoints --modes --owners --long --nosymlinks --vertical --context \
              --help --version",
         )
-        .operands(Operands::Names),
+        .operands(OperandKind::Names),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "mountpoint",
             "-qdxhV --quiet --nofollow --fs-devno --devno --help --version",
         )
-        .operands(Operands::Names),
+        .operands(OperandKind::Names),
     ),
-    CommandEntry::Spec(&CommandSpec::reads("lsattr", "-RVadlpv").operands(Operands::Names)),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&CommandSpec::reads("lsattr", "-RVadlpv").operands(OperandKind::Names)),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "getfacl",
             "-acdeEsRLPtnpvh --access --omit-header --default --all-effective --no-effective \
              --skip-base --recursive --logical --physical --tabular --numeric --absolute-names \
              --version --help",
         )
-        .operands(Operands::Names),
+        .operands(OperandKind::Names),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "getfattr",
             "-n: -d -e: -h -m: -RLPV --name= --dump --encoding= --no-dereference --match= \
              --absolute-names --only-values --recursive --logical --physical --version --help",
         )
-        .operands(Operands::Names),
+        .operands(OperandKind::Names),
     ),
-    CommandEntry::Spec(&CommandSpec::reads("getcap", "-vhrn").operands(Operands::Names)),
-    CommandEntry::Own("tree", list_tree),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&CommandSpec::reads("getcap", "-vhrn").operands(OperandKind::Names)),
+    KnownCommand::Own("tree", list_tree),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "file",
             "-bchiklLnNrsvzZ0dE -e: -F: -P: --help --version --uncompress --uncompress-noreport \
@@ -159,7 +159,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         ])
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "bat batcat",
             "-pnASuLPdfhV -l: -r: -H: -m: --plain --number --show-all --nonprintable-notation= \
@@ -170,31 +170,31 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --diff-context= --force-colorization --no-paging --no-config --help --version",
         )
         .strict()
-        .judged(|parsed| {
-            let finding = parsed.finding(Operands::Files);
+        .with_evaluator(|parsed| {
+            let finding = parsed.finding(OperandKind::Files);
             match parsed.operands.first() {
                 Some(first) if first.is("cache") && parsed.verdict().is_none() => {
-                    CommandFinding::mutating("it rebuilds or clears its cache").at(first.span)
+                    CommandFinding::mutating("it rebuilds or clears its cache").with_span(first.span)
                 }
                 _ => finding,
             }
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "cmp",
             "-bls -i: -n: --print-bytes --ignore-initial= --verbose --bytes= --quiet --silent \
              --help -v --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             // The operands after the two files are numbers.
-            let finding = parsed.finding(Operands::None);
+            let finding = parsed.finding(OperandKind::None);
             let files = parsed.operands.iter().take(2).filter(|arg| !arg.is("-"));
             files.fold(finding, |finding, file| finding.with(content(file)))
         }),
     ),
-    CommandEntry::Spec(&DIFF),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&DIFF),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "diff3",
             "-AeE3xXimaTv -L: --show-all --ed --show-overlap --easy-only --overlap-only --merge \
@@ -203,7 +203,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .refusing(&[runs("--diff-program=", "starts a program")])
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "sdiff",
             "-iEZbWBalstdHv -I: -w: --ignore-case --ignore-tab-expansion --ignore-trailing-space \
@@ -218,29 +218,29 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         ])
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads("diffstat", "-bcCklmqstuvV -f: -n: -p: -w:")
             .refusing(&[writes("-o>", "writes into a file")])
             .strict(),
     ),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "which",
         "-as --all --skip-alias --skip-dot --skip-functions --skip-tilde --show-dot --show-tilde \
          --tty-only --help --version -vV",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "whereis",
         "-bmsBMSfulhV --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "basename",
         "-az -s: --multiple --suffix= --zero --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "dirname",
         "-z --zero --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "pathchk",
         "-pP --portability --help --version",
     )),
@@ -261,9 +261,9 @@ static DIFF: CommandSpec = CommandSpec::reads(
      --new-line-format= --unchanged-line-format= --minimal --horizon-lines= --speed-large-files \
      --color=? --palette= --help --version -#",
 )
-.judged(|parsed| {
+.with_evaluator(|parsed| {
     let deep = parsed.has("-r") || parsed.has("--recursive");
-    let finding = parsed.finding(Operands::None);
+    let finding = parsed.finding(OperandKind::None);
     let files = parsed.operands.iter().filter(|arg| !arg.is("-"));
     files.fold(finding, |finding, file| {
         finding.with(if deep { tree(file) } else { content(file) })
@@ -273,9 +273,9 @@ static DIFF: CommandSpec = CommandSpec::reads(
 /// Adds reads of the operands' names; if `deep`, of everything below them as well.
 fn looks(parsed: &ParsedArguments<'_>, deep: bool) -> CommandFinding {
     if !deep {
-        return parsed.finding(Operands::Names);
+        return parsed.finding(OperandKind::Names);
     }
-    let finding = parsed.finding(Operands::None);
+    let finding = parsed.finding(OperandKind::None);
     if parsed.operands.is_empty() {
         let span = parsed
             .argv
@@ -302,9 +302,9 @@ fn list_tree(argv: &[Arg]) -> CommandFinding {
         writes("-R", "writes a page into each directory it stops at"),
     ])
     .strict()
-    .judged(
+    .with_evaluator(
         |parsed| match parsed.has("--fromfile") || parsed.has("--fromtabfile") {
-            true => parsed.finding(Operands::Files),
+            true => parsed.finding(OperandKind::Files),
             false => looks(parsed, true),
         },
     );
@@ -317,12 +317,12 @@ fn list_tree(argv: &[Arg]) -> CommandFinding {
         let behind = letters.and_then(|letters| letters.split_once(['L', 'P', 'I', 'H', 'T', 'o']));
         behind.is_some_and(|(_, behind)| !behind.bytes().all(|byte| byte.is_ascii_digit()))
     });
-    let finding = judge(&TREE, argv);
+    let finding = evaluate(&TREE, argv);
     match glued {
         Some(arg) => CommandFinding {
             effects: finding.effects,
             ..CommandFinding::unknown("its options cannot be distinguished from their values")
-                .at(arg.span)
+                .with_span(arg.span)
         },
         None => finding,
     }

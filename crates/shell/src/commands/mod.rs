@@ -54,10 +54,10 @@ use crate::{
     arg::Arg,
     effect::{CommandFinding, Effect, EffectVerdict},
 };
-use spec::CommandEntry;
+use spec::KnownCommand;
 
 /// All families of commands.
-const FAMILIES: &[&[CommandEntry]] = &[
+const FAMILIES: &[&[KnownCommand]] = &[
     administration::ENTRIES,
     archives::ENTRIES,
     assignments::ENTRIES,
@@ -105,12 +105,12 @@ const FAMILIES: &[&[CommandEntry]] = &[
     xml::ENTRIES,
 ];
 
-static BY_NAME: LazyLock<HashMap<&'static str, CommandEntry>> = LazyLock::new(|| {
+static BY_NAME: LazyLock<HashMap<&'static str, KnownCommand>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();
     for entry in FAMILIES.iter().copied().flatten() {
         let names = match entry {
-            CommandEntry::Spec(spec) => spec.names,
-            CommandEntry::Own(names, _) => names,
+            KnownCommand::Spec(spec) => spec.names,
+            KnownCommand::Own(names, _) => names,
         };
         for name in names.split(' ') {
             by_name.insert(name, *entry);
@@ -132,10 +132,10 @@ const HANDS_ON: &[&str] = &[
 ];
 
 /// Returns the finding for a command. The first argument is the plain name.
-pub fn look(name: &str, argv: &[Arg]) -> CommandFinding {
+pub fn evaluate_command(name: &str, argv: &[Arg]) -> CommandFinding {
     let finding = match BY_NAME.get(name) {
-        Some(CommandEntry::Spec(spec)) => options::judge(spec, argv),
-        Some(CommandEntry::Own(_, own)) => own(argv),
+        Some(KnownCommand::Spec(spec)) => options::evaluate(spec, argv),
+        Some(KnownCommand::Own(_, own)) => own(argv),
         None if shells::is_loader(name) => shells::loader(argv),
         None => CommandFinding::unknown(format!("what {name} does is not known")),
     };
@@ -160,7 +160,7 @@ mod tests {
         let mut seen = HashMap::new();
         for (family, entries) in FAMILIES.iter().enumerate() {
             for entry in *entries {
-                let (CommandEntry::Spec(CommandSpec { names, .. }) | CommandEntry::Own(names, _)) =
+                let (KnownCommand::Spec(CommandSpec { names, .. }) | KnownCommand::Own(names, _)) =
                     entry;
                 for name in names.split(' ') {
                     assert!(!name.is_empty(), "a space too many in {names:?}");
@@ -185,7 +185,7 @@ mod tests {
                 };
                 let all = [(*name).to_owned()];
                 let argv: Vec<Arg> = all.iter().chain(&words).enumerate().map(literal).collect();
-                look(name, &argv);
+                evaluate_command(name, &argv);
             }
         }
     }

@@ -4,12 +4,12 @@ use super::{
     files::{done, work},
     options::{ParsedArguments, content},
     shells::worse,
-    spec::{CommandEntry, CommandSpec, Operands, runs},
+    spec::{KnownCommand, CommandSpec, OperandKind, runs},
 };
 use crate::effect::CommandFinding;
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "nm gcc-nm",
             "-aABCDegjlnopPrSsuUWhV -f: -t: -X: --debug-syms --print-file-name --demangle=? \
@@ -21,9 +21,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         )
         .refusing(&[runs("--plugin<", "loads a library")])
         .strict()
-        .judged(objects),
+        .with_evaluator(objects),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "objdump",
             "-afphxdDSsgeGLtTrRviHlFCwz -P: -W? -b: -m: -j: -M: -E: -I: -U? --archive-headers \
@@ -40,9 +40,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --ctf-parent= --visualize-jumps=? --disassembler-color=",
         )
         .strict()
-        .judged(objects),
+        .with_evaluator(objects),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "readelf",
             "-ahlSgtesCnrudVAcDLzPIWTHv -U: -x: -p: -R: -w? --all --file-header --program-headers \
@@ -55,74 +55,74 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --ctf-strings= --sframe=? --histogram --wide --silent-truncation --help --version",
         )
         .strict()
-        .judged(objects),
+        .with_evaluator(objects),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "size",
             "-ABGodxtfhHvV --format= --radix= --totals --common --target= --help --version",
         )
         .strict()
-        .judged(objects),
+        .with_evaluator(objects),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "strings",
             "-adfwovVh -n: -t: -T: -e: -U: -s: -# --all --data --print-file-name --bytes= \
              --radix= --include-all-whitespace --target= --encoding= --unicode= \
              --output-separator= --help --version",
         )
-        .judged(objects),
+        .with_evaluator(objects),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "addr2line",
             "-aipsfCRvhH -e< -j: -b: --addresses --inlines --pretty-print --basenames --functions \
              --demangle=? --exe< --section= --target= --help --version",
         )
-        .operands(Operands::Text),
+        .operands(OperandKind::Text),
     ),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "c++filt",
         "-_ntpirvh -s: --strip-underscore --no-strip-underscore --no-verbose --types --format= \
          --help --version",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "strip ranlib",
             "-sgdxXwpvSMDUtT -o> -K: -N: -R: -I: -O: -F: --strip-all --strip-debug \
              --strip-unneeded --only-keep-debug --preserve-dates --verbose --output-target= \
              --keep-symbol= --strip-symbol= --remove-section= --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let finding =
-                parsed.with_effects(done(parsed, "it changes files in place"), Operands::None);
+                parsed.with_effects(done(parsed, "it changes files in place"), OperandKind::None);
             match parsed.value("-o") {
                 Some(_) => finding.with_all(parsed.operands.iter().map(|file| content(file))),
                 None => finding.with_all(parsed.operands.iter().map(|file| work(file))),
             }
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::changes(
             "objcopy",
             "-O: -I: -B: -j: -R: -S -g -x -X -p --only-section= --remove-section= --strip-all \
              --strip-debug --only-keep-debug --add-gnu-debuglink= --help --version",
             "it writes an object file",
         )
-        .operands(Operands::ReadThenWritten),
+        .operands(OperandKind::ReadThenWritten),
     ),
 ];
 
 /// `@file` reads options from a file.
 fn objects(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Files);
+    let finding = parsed.finding(OperandKind::Files);
     match parsed
         .operands
         .iter()
         .find(|file| file.text().is_some_and(|text| text.starts_with('@')))
     {
-        Some(list) => worse(finding, "it reads options from a file").at(list.span),
+        Some(list) => worse(finding, "it reads options from a file").with_span(list.span),
         None => finding,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::spec::{CommandEffect, CommandSpec, Operands, OptionStyle, UnsafeOption};
+use super::spec::{CommandEffect, CommandSpec, OperandKind, OptionStyle, UnsafeOption};
 use crate::{
     arg::{Arg, ArgValue},
     ast::Span,
@@ -40,7 +40,7 @@ pub struct GivenOption {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Arity {
+enum OptionArity {
     Flag,
     Required,
     /// Only in the same argument.
@@ -59,7 +59,7 @@ enum OptionValueRole {
 #[derive(Debug, Clone, Copy)]
 struct OptionEntry {
     name: &'static str,
-    arity: Arity,
+    arity: OptionArity,
     role: OptionValueRole,
     refused: Option<&'static UnsafeOption>,
 }
@@ -84,13 +84,13 @@ impl ParsedArguments<'_> {
     }
 
     /// Evaluates the arguments with the table, with `operands` as the kind of the operands.
-    pub fn finding(&self, operands: Operands) -> CommandFinding {
+    pub fn finding(&self, operands: OperandKind) -> CommandFinding {
         let finding = match self.spec.does {
             // A refused option gives a more precise reason than the command's own reason.
             CommandEffect::Unsure(why) => self
                 .refusal()
                 .unwrap_or_else(|| CommandFinding::unknown(why)),
-            CommandEffect::Read | CommandEffect::Own(_) => {
+            CommandEffect::Read | CommandEffect::Computed(_) => {
                 let harmless = || CommandFinding::read_only("it only reads");
                 self.verdict().unwrap_or_else(harmless)
             }
@@ -105,7 +105,7 @@ impl ParsedArguments<'_> {
     pub fn verdict(&self) -> Option<CommandFinding> {
         self.refusal().or_else(|| {
             let (why, span) = self.problem.as_ref()?;
-            Some(CommandFinding::unknown(why.clone()).at(*span))
+            Some(CommandFinding::unknown(why.clone()).with_span(*span))
         })
     }
 
@@ -118,16 +118,16 @@ impl ParsedArguments<'_> {
             EffectVerdict::Mutating => CommandFinding::mutating(reason),
             _ => CommandFinding::unknown(reason),
         };
-        let finding = finding.at(given.span);
+        let finding = finding.with_span(given.span);
         Some(if refused.exact {
-            finding.exact()
+            finding.requiring_exact_rule()
         } else {
             finding
         })
     }
 
     /// If an option starts a program that the finding does not show, adds [`Effect::Opaque`].
-    pub(super) fn admit_hidden(&self, finding: CommandFinding) -> CommandFinding {
+    pub(super) fn add_hidden_programs(&self, finding: CommandFinding) -> CommandFinding {
         let starts = |given: &&GivenOption| given.refused.is_some_and(|refused| refused.exact);
         let shown = !finding.starts.is_empty()
             || finding
@@ -144,7 +144,7 @@ impl ParsedArguments<'_> {
     }
 
     /// Adds the effects of the option values and the operands to a finding.
-    pub fn with_effects(&self, mut finding: CommandFinding, operands: Operands) -> CommandFinding {
+    pub fn with_effects(&self, mut finding: CommandFinding, operands: OperandKind) -> CommandFinding {
         let work = matches!(
             self.spec.does,
             CommandEffect::Change(_) | CommandEffect::Unsure(_)
@@ -156,7 +156,7 @@ impl ParsedArguments<'_> {
                 OptionValueRole::Read => finding.effects.extend(file(value)),
                 OptionValueRole::Written => finding.effects.push(Effect::Write(FileWrite {
                     path: value.clone(),
-                    how: if work {
+                    kind: if work {
                         WriteKind::OperandWrite
                     } else {
                         WriteKind::OptionWrite
@@ -172,32 +172,32 @@ impl ParsedArguments<'_> {
 }
 
 /// Returns the effects of operands of this kind.
-fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effect> {
+fn operand_effects(operands: &[&Arg], kind: OperandKind, argv: &[Arg]) -> Vec<Effect> {
     let write = |arg: &&Arg, how| written(arg, how);
     match kind {
-        Operands::None | Operands::Text => Vec::new(),
-        Operands::Files => operands.iter().filter_map(|arg| file(arg)).collect(),
-        Operands::Names if operands.is_empty() => {
+        OperandKind::None | OperandKind::Text => Vec::new(),
+        OperandKind::Files => operands.iter().filter_map(|arg| file(arg)).collect(),
+        OperandKind::Names if operands.is_empty() => {
             let span = argv
                 .first()
                 .map_or(Span { start: 0, end: 0 }, |arg| arg.span);
             vec![names(&Arg::literal(".", span))]
         }
-        Operands::Names => operands.iter().map(|arg| names(arg)).collect(),
-        Operands::TextThenFiles => operands
+        OperandKind::Names => operands.iter().map(|arg| names(arg)).collect(),
+        OperandKind::TextThenFiles => operands
             .iter()
             .skip(1)
             .filter_map(|arg| file(arg))
             .collect(),
-        Operands::Written => operands
+        OperandKind::Written => operands
             .iter()
             .map(|arg| write(arg, WriteKind::OperandWrite))
             .collect(),
-        Operands::Removed => operands
+        OperandKind::Removed => operands
             .iter()
             .map(|arg| write(arg, WriteKind::Removal))
             .collect(),
-        Operands::ReadThenWritten => match operands.split_last() {
+        OperandKind::ReadThenWritten => match operands.split_last() {
             Some((last, others)) => others
                 .iter()
                 .map(|arg| content(arg))
@@ -218,7 +218,7 @@ pub fn content(arg: &Arg) -> Effect {
     Effect::Read(FileRead {
         path: arg.clone(),
         content: true,
-        walks: false,
+        is_recursive: false,
     })
 }
 
@@ -227,7 +227,7 @@ pub fn names(arg: &Arg) -> Effect {
     Effect::Read(FileRead {
         path: arg.clone(),
         content: false,
-        walks: false,
+        is_recursive: false,
     })
 }
 
@@ -236,7 +236,7 @@ pub fn tree(arg: &Arg) -> Effect {
     Effect::Read(FileRead {
         path: arg.clone(),
         content: true,
-        walks: true,
+        is_recursive: true,
     })
 }
 
@@ -245,7 +245,7 @@ pub fn names_below(arg: &Arg) -> Effect {
     Effect::Read(FileRead {
         path: arg.clone(),
         content: false,
-        walks: true,
+        is_recursive: true,
     })
 }
 
@@ -253,7 +253,7 @@ pub fn names_below(arg: &Arg) -> Effect {
 pub fn written(arg: &Arg, how: WriteKind) -> Effect {
     Effect::Write(FileWrite {
         path: arg.clone(),
-        how,
+        kind: how,
     })
 }
 
@@ -266,15 +266,15 @@ pub fn is_no_file(arg: &Arg) -> bool {
 }
 
 /// Evaluates the arguments with a table.
-pub fn judge(spec: &'static CommandSpec, argv: &[Arg]) -> CommandFinding {
+pub fn evaluate(spec: &'static CommandSpec, argv: &[Arg]) -> CommandFinding {
     let parsed = parse(spec, argv);
     let finding = match spec.does {
-        CommandEffect::Own(own) => own(&parsed),
+        CommandEffect::Computed(own) => own(&parsed),
         CommandEffect::Read | CommandEffect::Change(_) | CommandEffect::Unsure(_) => {
             parsed.finding(spec.operands)
         }
     };
-    parsed.admit_hidden(finding)
+    parsed.add_hidden_programs(finding)
 }
 
 /// Parses the arguments. Never fails: an argument that is not in the table is recorded as a
@@ -301,14 +301,14 @@ pub fn parse<'a>(spec: &'static CommandSpec, argv: &'a [Arg]) -> ParsedArguments
         };
         let Some(text) = arg.text().or(dashed) else {
             if spec.strict {
-                parsed.doubt(
+                parsed.record_problem(
                     "the result of an expansion may be an unsafe option",
                     arg.span,
                 );
             } else if let ArgValue::Unknown { prefix, .. } = &arg.value
                 && prefix.starts_with('-')
             {
-                parsed.doubt("an option holds an expansion", arg.span);
+                parsed.record_problem("an option holds an expansion", arg.span);
             }
             parsed.operands.push(arg);
             if spec.style == OptionStyle::Posix {
@@ -339,14 +339,14 @@ pub fn parse<'a>(spec: &'static CommandSpec, argv: &'a [Arg]) -> ParsedArguments
 }
 
 impl<'a> ParsedArguments<'a> {
-    fn doubt(&mut self, why: impl Into<Cow<'static, str>>, span: Span) {
+    fn record_problem(&mut self, why: impl Into<Cow<'static, str>>, span: Span) {
         self.problem.get_or_insert_with(|| (why.into(), span));
     }
 
     fn rest_are_operands(&mut self, rest: &'a [Arg]) {
         for arg in rest {
             if self.spec.strict && self.spec.style != OptionStyle::Posix && arg.text().is_none() {
-                self.doubt("an operand is not certain", arg.span);
+                self.record_problem("an operand is not certain", arg.span);
             }
             self.operands.push(arg);
         }
@@ -385,7 +385,7 @@ impl<'a> ParsedArguments<'a> {
             for (at, letter) in prefix.char_indices().skip(1) {
                 match find_short(self.spec, letter) {
                     None => return false,
-                    Some(listed) if listed.arity == Arity::Flag => flags.push(listed),
+                    Some(listed) if listed.arity == OptionArity::Flag => flags.push(listed),
                     Some(listed) => {
                         found = Some((listed, &prefix[at + letter.len_utf8()..]));
                         break;
@@ -393,12 +393,12 @@ impl<'a> ParsedArguments<'a> {
                 }
             }
         }
-        let Some((listed, value)) = found.filter(|(listed, _)| listed.arity != Arity::Flag) else {
+        let Some((listed, value)) = found.filter(|(listed, _)| listed.arity != OptionArity::Flag) else {
             return false;
         };
         // If the expansion is empty, the next argument becomes the value.
         let may_take_next =
-            !prefix.starts_with("--") && listed.arity == Arity::Required && value.is_empty();
+            !prefix.starts_with("--") && listed.arity == OptionArity::Required && value.is_empty();
         if self.spec.strict && may_take_next {
             return false;
         }
@@ -421,7 +421,7 @@ impl<'a> ParsedArguments<'a> {
     fn next_value(&mut self, listed: OptionEntry, arg: &Arg, rest: &mut std::slice::Iter<'a, Arg>) {
         let value = rest.next();
         match value {
-            None => self.doubt(format!("{} lacks its value", listed.name), arg.span),
+            None => self.record_problem(format!("{} lacks its value", listed.name), arg.span),
             // If an expansion becomes several arguments, the extra ones change the meaning of the
             // line.
             Some(value)
@@ -429,7 +429,7 @@ impl<'a> ParsedArguments<'a> {
                     && self.spec.strict
                     && !matches!(value.value, ArgValue::Unknown { one: true, .. }) =>
             {
-                self.doubt(
+                self.record_problem(
                     format!("the value of {} is not certain", listed.name),
                     value.span,
                 );
@@ -449,7 +449,7 @@ impl<'a> ParsedArguments<'a> {
                 && name.len() > 1
                 && name[1..].bytes().all(|byte| byte.is_ascii_digit());
             if !number {
-                self.doubt(
+                self.record_problem(
                     format!("its option {name} is not known to be safe"),
                     arg.span,
                 );
@@ -457,13 +457,13 @@ impl<'a> ParsedArguments<'a> {
             return;
         };
         match (listed.arity, attached) {
-            (Arity::Required, None) => self.next_value(listed, arg, rest),
-            (Arity::Required | Arity::Attached, Some(value)) => {
+            (OptionArity::Required, None) => self.next_value(listed, arg, rest),
+            (OptionArity::Required | OptionArity::Attached, Some(value)) => {
                 self.give(listed, Some(Arg::literal(value, arg.span)), arg.span);
             }
-            (Arity::Flag | Arity::Attached, None) => self.give(listed, None, arg.span),
-            (Arity::Flag, Some(_)) => {
-                self.doubt(format!("its option {name} takes no value"), arg.span);
+            (OptionArity::Flag | OptionArity::Attached, None) => self.give(listed, None, arg.span),
+            (OptionArity::Flag, Some(_)) => {
+                self.record_problem(format!("its option {name} takes no value"), arg.span);
             }
         }
     }
@@ -476,7 +476,7 @@ impl<'a> ParsedArguments<'a> {
         }
         for (at, letter) in text.char_indices().skip(1) {
             let Some(listed) = find_short(self.spec, letter) else {
-                self.doubt(
+                self.record_problem(
                     format!("its option -{letter} is not known to be safe"),
                     arg.span,
                 );
@@ -484,16 +484,16 @@ impl<'a> ParsedArguments<'a> {
             };
             let attached = &text[at + letter.len_utf8()..];
             match listed.arity {
-                Arity::Flag => self.give(listed, None, arg.span),
-                Arity::Required if attached.is_empty() => {
+                OptionArity::Flag => self.give(listed, None, arg.span),
+                OptionArity::Required if attached.is_empty() => {
                     self.next_value(listed, arg, rest);
                     return;
                 }
-                Arity::Attached if attached.is_empty() => {
+                OptionArity::Attached if attached.is_empty() => {
                     self.give(listed, None, arg.span);
                     return;
                 }
-                Arity::Required | Arity::Attached => {
+                OptionArity::Required | OptionArity::Attached => {
                     self.give(listed, Some(Arg::literal(attached, arg.span)), arg.span);
                     return;
                 }
@@ -530,36 +530,36 @@ fn listed(spec: &'static CommandSpec) -> impl Iterator<Item = OptionEntry> {
     let refused = spec
         .refused
         .iter()
-        .flat_map(|refused| words(refused.options, Some(refused), spec.style));
-    words(spec.options, None, spec.style).chain(refused)
+        .flat_map(|refused| option_entries(refused.options, Some(refused), spec.style));
+    option_entries(spec.options, None, spec.style).chain(refused)
 }
 
-fn words(
+fn option_entries(
     options: &'static str,
     refused: Option<&'static UnsafeOption>,
     style: OptionStyle,
 ) -> impl Iterator<Item = OptionEntry> {
     options.split_ascii_whitespace().flat_map(move |word| {
         let (name, arity, role) = if let Some(name) = word.strip_suffix("=?") {
-            (name, Arity::Attached, OptionValueRole::Text)
+            (name, OptionArity::Attached, OptionValueRole::Text)
         } else if let Some(name) = word.strip_suffix('?') {
-            (name, Arity::Attached, OptionValueRole::Text)
+            (name, OptionArity::Attached, OptionValueRole::Text)
         } else if let Some(name) = word.strip_suffix([':', '=']) {
-            (name, Arity::Required, OptionValueRole::Text)
+            (name, OptionArity::Required, OptionValueRole::Text)
         } else if let Some(name) = word.strip_suffix('<') {
-            (name, Arity::Required, OptionValueRole::Read)
+            (name, OptionArity::Required, OptionValueRole::Read)
         } else if let Some(name) = word.strip_suffix('>') {
-            (name, Arity::Required, OptionValueRole::Written)
+            (name, OptionArity::Required, OptionValueRole::Written)
         } else {
-            (word, Arity::Flag, OptionValueRole::Text)
+            (word, OptionArity::Flag, OptionValueRole::Text)
         };
-        let bundle = arity == Arity::Flag
+        let bundle = arity == OptionArity::Flag
             && style != OptionStyle::Words
             && !name.starts_with("--")
             && name.len() > 2
             && name != "-#";
         debug_assert!(
-            arity == Arity::Flag
+            arity == OptionArity::Flag
                 || style == OptionStyle::Words
                 || name.starts_with("--")
                 || name.len() == 2,

@@ -80,7 +80,7 @@ fn options_are_read_as_the_program_reads_them() {
         (&["sort", "-5"], "readonly: it only reads"),
     ];
     for (words, expected) in cases {
-        let finding = judge(&SORT, &argv(words));
+        let finding = evaluate(&SORT, &argv(words));
         let got = format!("{}: {}", finding.verdict.name(), finding.reason);
         assert_eq!(got, expected, "{words:?}");
     }
@@ -116,7 +116,7 @@ fn an_expansion_may_be_the_value_of_an_option() {
     ];
     for (spec, prefix, one, read_only) in cases {
         let name = argv(&["name"]);
-        let finding = judge(spec, &[name[0].clone(), unknown(prefix, one)]);
+        let finding = evaluate(spec, &[name[0].clone(), unknown(prefix, one)]);
         let got = finding.verdict == EffectVerdict::ReadOnly;
         assert_eq!(got, read_only, "{prefix} {one}: {}", finding.reason);
     }
@@ -130,7 +130,7 @@ fn writing_to_no_file_is_no_write() {
         ("/dev/null/../x", EffectVerdict::Mutating),
         ("/dev/sda", EffectVerdict::Mutating),
     ] {
-        let finding = judge(&SORT, &argv(&["sort", "-o", target]));
+        let finding = evaluate(&SORT, &argv(&["sort", "-o", target]));
         assert_eq!(finding.verdict, verdict, "{target}");
         assert_eq!(
             finding.effects.is_empty(),
@@ -141,14 +141,14 @@ fn writing_to_no_file_is_no_write() {
 
 #[test]
 fn effects_name_the_paths_also_behind_an_unknown_option() {
-    let finding = judge(&SORT, &argv(&["sort", "--odd", "-o", "out", "in"]));
+    let finding = evaluate(&SORT, &argv(&["sort", "--odd", "-o", "out", "in"]));
     let paths: Vec<String> = finding
         .effects
         .iter()
         .map(|effect| match effect {
             Effect::Read(read) => format!("read {}", read.path.text().unwrap()),
             Effect::Write(write) => {
-                format!("write {} {:?}", write.path.text().unwrap(), write.how)
+                format!("write {} {:?}", write.path.text().unwrap(), write.kind)
             }
             other => format!("{other:?}"),
         })

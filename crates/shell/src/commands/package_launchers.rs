@@ -315,7 +315,7 @@ pub(super) fn with_command(name: &str, argv: &[Arg], finding: CommandFinding) ->
     if has_word("make gmake remake", name) && words.iter().any(|word| is_makefile_text(word)) {
         return opaque(finding, "it runs the commands in a makefile's text");
     }
-    match grammars.find_map(|grammar| Invocation::parse(grammar, &words)) {
+    match grammars.find_map(|grammar| LauncherInvocation::parse(grammar, &words)) {
         Some(invocation) => invocation.apply(finding),
         None => finding,
     }
@@ -336,7 +336,7 @@ fn has_word(list: &str, word: &str) -> bool {
 }
 
 /// The arguments of a launcher, parsed.
-struct Invocation<'a> {
+struct LauncherInvocation<'a> {
     grammar: &'static LauncherGrammar,
     texts: Vec<&'a Arg>,
     /// The words from the command on.
@@ -345,7 +345,7 @@ struct Invocation<'a> {
     uncertain: Option<&'static str>,
 }
 
-impl<'a> Invocation<'a> {
+impl<'a> LauncherInvocation<'a> {
     fn parse(grammar: &'static LauncherGrammar, words: &[&'a Arg]) -> Option<Self> {
         let mut found = Self {
             grammar,
@@ -439,7 +439,7 @@ impl<'a> Invocation<'a> {
     }
 
     fn apply(self, mut finding: CommandFinding) -> CommandFinding {
-        finding.launches = true;
+        finding.is_launcher = true;
         for text in self.texts {
             let value = attached_value(text);
             finding = runs_text(finding, value.as_ref().unwrap_or(text));
@@ -523,7 +523,7 @@ mod tests {
         ];
         for (line, expected) in cases {
             assert_eq!(starts(line), [expected], "{line}");
-            assert!(find(line).launches, "{line}");
+            assert!(find(line).is_launcher, "{line}");
         }
     }
 
@@ -559,7 +559,7 @@ mod tests {
             "pyenv local 3",
         ] {
             assert!(starts(line).is_empty(), "{line}");
-            assert!(!find(line).launches, "{line}");
+            assert!(!find(line).is_launcher, "{line}");
         }
     }
 }

@@ -2,130 +2,130 @@
 //! line names.
 
 use super::{
-    options::{ParsedArguments, judge, names},
+    options::{ParsedArguments, evaluate, names},
     shells::worse,
-    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("expr yes sleep factor", |_| {
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("expr yes sleep factor", |_| {
         CommandFinding::read_only("it only prints")
     }),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "seq",
         "-f: -s: -t: -w --format= --separator= --terminator= --equal-width --help --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "numfmt",
         "-d: -z --debug --delimiter= --field= --format= --from= --from-unit= --grouping \
          --header=? --invalid= --padding= --round= --suffix= --to= --to-unit= --unit-separator= \
          --zero-terminated --help --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("jot", "-cnr -b: -w: -s: -p:")),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints("jot", "-cnr -b: -w: -s: -p:")),
+    KnownCommand::Spec(&CommandSpec::prints(
         "cal ncal",
         "-31hjyJeopwSMCNbsYvV -A: -B: -d: -m: -n: -H: -W: -# --one --three --year --months= \
          --monday --sunday --julian --week=? --color=? --help --version",
     )),
-    CommandEntry::Own("date", date),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Own("date", date),
+    KnownCommand::Spec(&CommandSpec::prints(
         "uname",
         "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine \
          --processor --hardware-platform --operating-system --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "arch whoami groups logname hostid users clear uuidgen mcookie runlevel",
         "-hVrx --help --version --random",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "nproc",
         "--all --ignore= --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "tty",
         "-s --silent --quiet --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "id",
         "-aZgGnruzpPF --context --group --groups --name --real --user --zero --help --version",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "who",
             "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg \
              --process --runlevel --short --time --users --writable --help --version",
         )
         // `who am i` names no files.
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             parsed.finding(match parsed.operands.len() {
-                2 => Operands::Text,
-                _ => Operands::Files,
+                2 => OperandKind::Text,
+                _ => OperandKind::Files,
             })
         }),
     ),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "w",
         "-husfoicpV --no-header --no-current --short --from --old-style --ip-addr --pids \
          --container --terminal --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "last lastb",
         "-aFiRwxhV -f< -n: -s: -t: -p: --hostlast --file< --fulltimes --ip --limit= --nohostname \
          --since= --until= --present= --fullnames --system --time-format= --tab-separated --help \
          --version -#",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("lastlog", "-b: -h -t: -u: --before= --time= --user= --help")
             .refusing(&[writes("-C -S --clear --set", "changes the log")])
             .strict(),
     ),
-    CommandEntry::Spec(&CommandSpec::prints("pinky", "-lbhpfwiqs --help --version")),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints("pinky", "-lbhpfwiqs --help --version")),
+    KnownCommand::Spec(&CommandSpec::prints(
         "printenv",
         "-0 --null --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "locale",
         "-amckvV --all-locales --charmaps --category-name --keyword-name --verbose --help --usage \
          --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("getconf", "-a --help --version").strict()),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::prints("getconf", "-a --help --version").strict()),
+    KnownCommand::Spec(&CommandSpec::reads(
         "dircolors",
         "-bcp --sh --bourne-shell --csh --c-shell --print-database --print-ls-colors --help \
          --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "lsb_release",
         "-vidrcash --version --id --description --release --codename --all --short --help",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("sensors", "-uAjfhvn --help --version").strict()),
-    CommandEntry::Spec(&HOSTNAME),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&CommandSpec::prints("sensors", "-uAjfhvn --help --version").strict()),
+    KnownCommand::Spec(&HOSTNAME),
+    KnownCommand::Spec(
         &CommandSpec::prints("dnsdomainname domainname nisdomainname ypdomainname", "")
             .strict()
-            .judged(|parsed| sets(parsed, "it sets a name of the machine")),
+            .with_evaluator(|parsed| sets(parsed, "it sets a name of the machine")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "getent",
             "-Ai --no-addrconfig --no-idn --help --usage --version -V",
         )
         .strict()
-        .judged(getent),
+        .with_evaluator(getent),
     ),
-    CommandEntry::Spec(&CommandSpec::prints("tput", "-T: -Vx").strict().judged(tput)),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&CommandSpec::prints("tput", "-T: -Vx").strict().with_evaluator(tput)),
+    KnownCommand::Spec(
         &CommandSpec::prints("stty", "-ag --all --save -F< --file< --help --version")
             .strict()
-            .judged(stty),
+            .with_evaluator(stty),
     ),
-    CommandEntry::Spec(&MAN),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&MAN),
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "apropos whatis",
             "-dvrwealV -s: -m: -L: --debug --verbose --regex --wildcard --exact --and --long \
@@ -133,12 +133,12 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         )
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("resize tset reset setterm", "")
             .strict()
-            .judged(|parsed| {
+            .with_evaluator(|parsed| {
                 worse(
-                    parsed.finding(Operands::Text),
+                    parsed.finding(OperandKind::Text),
                     "it sets up the terminal, with a program if the terminal has one",
                 )
             }),
@@ -156,7 +156,7 @@ static HOSTNAME: CommandSpec = CommandSpec::prints(
     doubts("-A --all-fqdns", "asks a name server"),
 ])
 .strict()
-.judged(|parsed| sets(parsed, "it sets the name of the machine"));
+.with_evaluator(|parsed| sets(parsed, "it sets the name of the machine"));
 
 static MAN: CommandSpec = CommandSpec::prints(
     "man",
@@ -182,14 +182,14 @@ static MAN: CommandSpec = CommandSpec::prints(
     writes("-u -c --update --catman", "updates the stored pages"),
 ])
 .strict()
-.judged(|parsed| {
-    let finding = parsed.finding(Operands::Text);
+.with_evaluator(|parsed| {
+    let finding = parsed.finding(OperandKind::Text);
     match parsed
         .operands
         .iter()
         .find(|page| page.text().is_some_and(|text| text.contains('/')))
     {
-        Some(page) => worse(finding, "it formats a file").at(page.span),
+        Some(page) => worse(finding, "it formats a file").with_span(page.span),
         None => finding,
     }
 });
@@ -197,8 +197,8 @@ static MAN: CommandSpec = CommandSpec::prints(
 /// Analyzes a command that prints without an operand and changes a setting with one.
 fn sets(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     match (parsed.verdict(), parsed.operands.first()) {
-        (None, Some(operand)) => CommandFinding::mutating(what).at(operand.span),
-        _ => parsed.finding(Operands::Text),
+        (None, Some(operand)) => CommandFinding::mutating(what).with_span(operand.span),
+        _ => parsed.finding(OperandKind::Text),
     }
 }
 
@@ -211,15 +211,15 @@ fn date(argv: &[Arg]) -> CommandFinding {
     )
     .refusing(&[writes("-s: --set=", "sets the clock")])
     .strict()
-    .judged(|parsed| {
+    .with_evaluator(|parsed| {
         let reference = parsed.value("-r").or_else(|| parsed.value("--reference"));
         let stray = parsed
             .operands
             .iter()
             .find(|word| word.text().is_some_and(|text| !text.starts_with('+')));
         let finding = match (parsed.verdict(), stray) {
-            (None, Some(word)) => CommandFinding::mutating("it sets the clock").at(word.span),
-            _ => parsed.finding(Operands::Text),
+            (None, Some(word)) => CommandFinding::mutating("it sets the clock").with_span(word.span),
+            _ => parsed.finding(OperandKind::Text),
         };
         reference
             .into_iter()
@@ -234,7 +234,7 @@ fn date(argv: &[Arg]) -> CommandFinding {
             _ => arg.clone(),
         })
         .collect();
-    judge(&DATE, &words)
+    evaluate(&DATE, &words)
 }
 
 /// Analyzes `getent`. Databases that are files are read-only; `hosts` and `networks` query a name
@@ -250,7 +250,7 @@ fn getent(parsed: &ParsedArguments<'_>) -> CommandFinding {
         "aliases",
         "initgroups",
     ];
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     match parsed.operands.split_first() {
         None => finding,
         Some((database, _)) if database.text().is_some_and(|name| FILES.contains(&name)) => finding,
@@ -262,16 +262,16 @@ fn getent(parsed: &ParsedArguments<'_>) -> CommandFinding {
             let hosts = keys
                 .iter()
                 .map(|key| Effect::Net(key.text().map(str::to_owned)));
-            let finding = worse(finding, "it asks a name server").at(database.span);
+            let finding = worse(finding, "it asks a name server").with_span(database.span);
             hosts.fold(finding, CommandFinding::with)
         }
-        Some((database, _)) => worse(finding, "what it prints may be secret").at(database.span),
+        Some((database, _)) => worse(finding, "what it prints may be secret").with_span(database.span),
     }
 }
 
 /// Some capabilities contain the name of a program that initializes the terminal.
 fn tput(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     match parsed
         .operands
         .iter()
@@ -281,7 +281,7 @@ fn tput(parsed: &ParsedArguments<'_>) -> CommandFinding {
             finding,
             "it sets up the terminal, with a program if the terminal has one",
         )
-        .at(word.span),
+        .with_span(word.span),
         None => finding,
     }
 }
@@ -294,8 +294,8 @@ fn stty(parsed: &ParsedArguments<'_>) -> CommandFinding {
             .iter()
             .find(|word| !word.is("size") && !word.is("speed")),
     ) {
-        (None, Some(word)) => CommandFinding::mutating("it changes the terminal").at(word.span),
-        _ => parsed.finding(Operands::Text),
+        (None, Some(word)) => CommandFinding::mutating("it changes the terminal").with_span(word.span),
+        _ => parsed.finding(OperandKind::Text),
     }
 }
 

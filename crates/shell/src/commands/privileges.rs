@@ -4,7 +4,7 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, runs_text, worse},
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle},
     wrappers::starting,
 };
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
     effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(
         &other(
             "sudo",
             "-AbBEeHiKklNnPSsVv -C: -D: -g: -h: -p: -R: -r: -T: -t: -U: -u: --askpass \
@@ -22,14 +22,14 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --non-interactive --preserve-groups --prompt= --chroot= --role= --stdin --shell \
              --command-timeout= --type= --other-user= --user= --validate --help --version",
         )
-        .judged(sudo),
+        .with_evaluator(sudo),
     ),
-    CommandEntry::Spec(&other("sudoedit", "-AknS -u: -g: -p: -C: -D: -T:").judged(edits)),
-    CommandEntry::Spec(&other("doas", "-Lns -a: -C: -u:").judged(sudo)),
-    CommandEntry::Spec(
-        &other("pkexec", "--disable-internal-agent --keep-cwd --user=").judged(sudo),
+    KnownCommand::Spec(&other("sudoedit", "-AknS -u: -g: -p: -C: -D: -T:").with_evaluator(edits)),
+    KnownCommand::Spec(&other("doas", "-Lns -a: -C: -u:").with_evaluator(sudo)),
+    KnownCommand::Spec(
+        &other("pkexec", "--disable-internal-agent --keep-cwd --user=").with_evaluator(sudo),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &other(
             "su runuser",
             "-mplfP -w: -g: -G: -c: -s: -u: --preserve-environment --whitelist-environment= \
@@ -37,16 +37,16 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --user= --help --version",
         )
         .style(OptionStyle::Gnu)
-        .judged(su),
+        .with_evaluator(su),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &other(
             "chroot",
             "--groups= --userspec= --skip-chdir --help --version",
         )
-        .judged(|parsed| elsewhere(parsed, parsed.operands.get(1..).unwrap_or_default())),
+        .with_evaluator(|parsed| elsewhere(parsed, parsed.operands.get(1..).unwrap_or_default())),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &other(
             "unshare",
             "-muinpUCTfrcF -R: -w: -S: -G: --mount=? --uts=? --ipc=? --net=? --pid=? --user=? \
@@ -55,9 +55,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --mount-proc=? --propagation= --setgroups= --keep-caps --root= --wd= --setuid= \
              --setgid= --monotonic= --boottime= --help --version",
         )
-        .judged(|parsed| elsewhere(parsed, &parsed.operands)),
+        .with_evaluator(|parsed| elsewhere(parsed, &parsed.operands)),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &other(
             "nsenter",
             "-aFZ -t: -m? -u? -i? -n? -p? -C? -U? -T? -S: -G: -r? -w? -W: --all --target= \
@@ -65,9 +65,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --setgid= --preserve-credentials --root=? --wd=? --wdns= --no-fork --follow-context \
              --help --version",
         )
-        .judged(|parsed| elsewhere(parsed, &parsed.operands)),
+        .with_evaluator(|parsed| elsewhere(parsed, &parsed.operands)),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &other(
             "setpriv",
             "-d --dump --nnp --no-new-privs --ambient-caps= --inh-caps= --bounding-set= --ruid= \
@@ -75,9 +75,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --groups= --securebits= --pdeathsig= --selinux-label= --apparmor-profile= \
              --reset-env --help --version",
         )
-        .judged(|parsed| starting(rights(parsed), &parsed.operands)),
+        .with_evaluator(|parsed| starting(rights(parsed), &parsed.operands)),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &other(
             "prlimit",
             "-c? -d? -e? -f? -i? -l? -m? -n? -q? -r? -s? -t? -u? -v? -x? -y? -p: -o: --pid= \
@@ -85,9 +85,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --sigpending=? --memlock=? --rss=? --nofile=? --msgqueue=? --rtprio=? --stack=? \
              --cpu=? --nproc=? --as=? --locks=? --rttime=?",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let finding = worse(
-                parsed.finding(Operands::None),
+                parsed.finding(OperandKind::None),
                 "it changes the limits of a process",
             );
             starting(finding, &parsed.operands)
@@ -101,7 +101,7 @@ const fn other(names: &'static str, options: &'static str) -> CommandSpec {
 
 fn rights(parsed: &ParsedArguments<'_>) -> CommandFinding {
     worse(
-        parsed.finding(Operands::None),
+        parsed.finding(OperandKind::None),
         "it runs a command with other rights",
     )
 }
@@ -173,7 +173,7 @@ fn su(parsed: &ParsedArguments<'_>) -> CommandFinding {
 /// Starts the command opaquely: its file names, and the command itself, belong to another root.
 fn elsewhere(parsed: &ParsedArguments<'_>, command: &[&Arg]) -> CommandFinding {
     let finding = worse(
-        parsed.finding(Operands::None),
+        parsed.finding(OperandKind::None),
         "it runs a command in another root or namespace",
     );
     starting(

@@ -3,16 +3,16 @@
 use super::{
     options::{names, names_below},
     shells::worse,
-    spec::{CommandEntry, CommandSpec, Operands, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("ps", ps),
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("ps", ps),
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "top",
             "-bciHSsO1hV -w? -n: -d: -o: -p: -u: -U: -E: -e: --batch-mode --cmdline-toggle \
@@ -22,7 +22,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --help --version",
         )
         .strict()
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let ends = [
                 "-b",
                 "-h",
@@ -34,15 +34,15 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                 "--list-fields",
             ];
             match ends.iter().any(|option| parsed.has(option)) {
-                true => parsed.finding(Operands::Text),
+                true => parsed.finding(OperandKind::Text),
                 false => worse(
-                    parsed.finding(Operands::Text),
+                    parsed.finding(OperandKind::Text),
                     "its keys can signal processes",
                 ),
             }
         }),
     ),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "pgrep",
         "-lavwcfinoxLAhVH -d: -g: -G: -O: -P: -s: -t: -u: -U: -F< -r: --delimiter= --list-name \
          --list-full --inverse --lightweight --count --full --pgroup= --group= --ignore-case \
@@ -50,16 +50,16 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --pidfile< --logpidfile --runstates= --ignore-ancestors --cgroup= --env= --ns= --nslist= \
          --quiet --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("pidof", "-scnqxzhVtw -d: -o: -S:")),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints("pidof", "-scnqxzhVtw -d: -o: -S:")),
+    KnownCommand::Spec(&CommandSpec::prints(
         "pstree",
         "-aAcgGhlnpsStTuUVZ -C: -H: -N: --arguments --ascii --compact-not --color= --show-pgids \
          --vt100 --highlight-all --highlight-pid= --long --numeric-sort --ns-sort= --show-pids \
          --show-parents --ns-changes --thread-names --hide-threads --uid-changes --unicode \
          --version --security-context --help",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("pwdx", "-hV --help --version")),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&CommandSpec::prints("pwdx", "-hV --help --version")),
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "pmap",
             "-xXdqphV -A: --extended --device --quiet --show-path --range= --help --version",
@@ -70,22 +70,22 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         )])
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "fuser",
             "-acfIlmMsuvwV46 -n: --all --inode --list-signals --mount --ismountpoint --namespace= \
              --silent --user --verbose --writeonly --version --ipv4 --ipv6",
         )
         .refusing(&[writes("-k --kill", "kills processes")])
-        .operands(Operands::Names)
+        .operands(OperandKind::Names)
         .strict(),
     ),
-    CommandEntry::Own("lsof", lsof),
-    CommandEntry::Own("kill", kill),
-    CommandEntry::Own("pkill killall killall5 skill xkill", |_| {
+    KnownCommand::Own("lsof", lsof),
+    KnownCommand::Own("kill", kill),
+    KnownCommand::Own("pkill killall killall5 skill xkill", |_| {
         CommandFinding::mutating("it signals processes")
     }),
-    CommandEntry::Own("renice snice", |_| {
+    KnownCommand::Own("renice snice", |_| {
         CommandFinding::mutating("it changes how processes are scheduled")
     }),
 ];
@@ -100,10 +100,10 @@ fn ps(argv: &[Arg]) -> CommandFinding {
     const VALUES: &str = "--sort --format --pid --ppid --quick-pid --sid --tty --user --User --group --Group \
              --cols --columns --width --rows --lines";
     let secret = |arg: &Arg| {
-        CommandFinding::unknown("it may show the environment of other processes").at(arg.span)
+        CommandFinding::unknown("it may show the environment of other processes").with_span(arg.span)
     };
     let unread =
-        |arg: &Arg| CommandFinding::unknown("its options are not known to be safe").at(arg.span);
+        |arg: &Arg| CommandFinding::unknown("its options are not known to be safe").with_span(arg.span);
     let has = |list: &str, word: &str| list.split_whitespace().any(|known| known == word);
     // If an argument makes no sense, ps parses all of them again in BSD style, where `e` shows the
     // environment.
@@ -239,7 +239,7 @@ fn lsof(argv: &[Arg]) -> CommandFinding {
                         finding.effects.push(names_below(next));
                     } else if letter == 'D' {
                         return CommandFinding::unknown("its option -D is not known to be safe")
-                            .at(word.span);
+                            .with_span(word.span);
                     }
                     break;
                 }
@@ -248,7 +248,7 @@ fn lsof(argv: &[Arg]) -> CommandFinding {
                     let reason = format!("its option -{letter} is not known to be safe");
                     return CommandFinding {
                         effects: finding.effects,
-                        ..CommandFinding::unknown(reason).at(word.span)
+                        ..CommandFinding::unknown(reason).with_span(word.span)
                     };
                 }
             };
@@ -258,7 +258,7 @@ fn lsof(argv: &[Arg]) -> CommandFinding {
                 }
                 if let Some(host) = named_host(address) {
                     finding = worse(finding, "it asks a name server")
-                        .at(word.span)
+                        .with_span(word.span)
                         .with(Effect::Net(Some(host)));
                 }
             }

@@ -41,25 +41,25 @@ impl ScriptProgram {
     pub(super) fn judge(self, options: Option<CommandFinding>, span: Span) -> CommandFinding {
         let runs = self.acts.iter().any(|act| matches!(act, ScriptAct::Run(_)));
         let own = if runs {
-            Some(CommandFinding::unknown("its program starts commands").at(span))
+            Some(CommandFinding::unknown("its program starts commands").with_span(span))
         } else if self
             .acts
             .iter()
             .any(|act| matches!(act, ScriptAct::Write(_)))
         {
-            Some(CommandFinding::mutating("its program writes files").at(span))
+            Some(CommandFinding::mutating("its program writes files").with_span(span))
         } else if self
             .acts
             .iter()
             .any(|act| matches!(act, ScriptAct::Contact(_)))
         {
-            Some(CommandFinding::unknown("it contacts a host").at(span))
+            Some(CommandFinding::unknown("it contacts a host").with_span(span))
         } else if self.acts.contains(&ScriptAct::Read(None)) {
-            Some(CommandFinding::unknown("its program chooses the files it reads").at(span))
+            Some(CommandFinding::unknown("its program chooses the files it reads").with_span(span))
         } else {
             self.doubt
                 .clone()
-                .map(|doubt| CommandFinding::unknown(doubt).at(span))
+                .map(|doubt| CommandFinding::unknown(doubt).with_span(span))
         };
         // The unparsed rest of a program may write or start something as well.
         let exact = runs || self.doubt.is_some() || options.as_ref().is_some_and(is_exact);
@@ -69,18 +69,18 @@ impl ScriptProgram {
             (None, None) => CommandFinding::read_only("it only reads"),
         };
         if exact {
-            finding = finding.exact();
+            finding = finding.requiring_exact_rule();
         }
         for act in self.acts {
             match act {
                 ScriptAct::Read(path) => finding.effects.push(Effect::Read(FileRead {
                     path: file(path, span),
                     content: true,
-                    walks: false,
+                    is_recursive: false,
                 })),
                 ScriptAct::Write(path) => finding.effects.push(Effect::Write(FileWrite {
                     path: file(path, span),
-                    how: WriteKind::OptionWrite,
+                    kind: WriteKind::OptionWrite,
                 })),
                 ScriptAct::Run(Some(line)) => {
                     finding
@@ -98,7 +98,7 @@ impl ScriptProgram {
 }
 
 fn is_exact(finding: &CommandFinding) -> bool {
-    finding.cover == RuleCoverage::Exact
+    finding.coverage == RuleCoverage::Exact
 }
 
 fn file(path: Option<String>, span: Span) -> Arg {

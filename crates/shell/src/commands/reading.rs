@@ -1,62 +1,62 @@
 //! Commands that read files as text or bytes and print the result.
 
 use super::{
-    options::{ParsedArguments, content, is_no_file, judge, written},
+    options::{ParsedArguments, content, is_no_file, evaluate, written},
     shells::worse,
-    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&CommandSpec::reads(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&CommandSpec::reads(
         "cat",
         "-AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank \
          --show-tabs --show-nonprinting --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "head",
         "-c: -n: -qvz --bytes= --lines= --quiet --silent --verbose --zero-terminated --help \
          --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "tail",
         "-c: -n: -s: -fFqrvz --bytes= --lines= --follow=? --max-unchanged-stats= --pid= --quiet \
          --silent --retry --sleep-interval= --verbose --zero-terminated --debug --help --version \
          -#",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "wc",
             "-cmlLw --bytes --chars --lines --max-line-length --words --files0-from< --total= \
              --debug --help --version",
         )
-        .judged(listed),
+        .with_evaluator(listed),
     ),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "nl",
         "-b: -d: -f: -h: -i: -l: -n: -p -s: -v: -w: --body-numbering= --section-delimiter= \
          --footer-numbering= --header-numbering= --line-increment= --join-blank-lines= \
          --number-format= --no-renumber --number-separator= --starting-line-number= \
          --number-width= --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads("rev", "-hV0 --help --version --zero")),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads("rev", "-hV0 --help --version --zero")),
+    KnownCommand::Spec(&CommandSpec::reads(
         "tac",
         "-br -s: --before --regex --separator= --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "cut",
         "-b: -c: -d: -f: -nsz -F: -O: --bytes= --characters= --delimiter= --fields= --complement \
          --only-delimited --output-delimiter= --zero-terminated --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "tr",
         "-cCdst --complement --delete --squeeze-repeats --truncate-set1 --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "column",
         "-t -n: -O: -N: -C: -l: -E: -d -e -H: -R: -T: -W: -L -J -r: -i: -p: -c: -o: -s: -S: \
          -xhVmK --table --table-name= --table-order= --table-columns= --table-column= \
@@ -66,38 +66,38 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --tree-id= --tree-parent= --output-width= --output-separator= --separator= \
          --input-separator= --fillrows --use-spaces= --color=? --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "paste",
         "-d: -sz --delimiters= --serial --zero-terminated --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "join",
         "-a: -e: -i -j: -o: -t: -v: -1: -2: -z --ignore-case --check-order --nocheck-order \
          --header --zero-terminated --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "comm",
         "-123z --check-order --nocheck-order --output-delimiter= --total --zero-terminated --help \
          --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "fold",
         "-bsc -w: --bytes --characters --spaces --width= --help --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "fmt",
         "-cstu -p: -w: -g: --crown-margin --prefix= --split-only --tagged-paragraph \
          --uniform-spacing --width= --goal= --help --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "expand",
         "-i -t: --initial --tabs= --help --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "unexpand",
         "-a -t: --all --first-only --tabs= --help --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "pr",
         "-acdFfJmrtTv -D: -e? -h: -i? -l: -n? -N: -o: -s? -S? -w: -W: --pages= --columns= \
          --across --show-control-chars --double-space --date-format= --expand-tabs=? --form-feed \
@@ -106,60 +106,60 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --omit-header --omit-pagination --show-nonprinting --width= --page-width= --help \
          --version -#",
     )),
-    CommandEntry::Spec(&CommandSpec::reads("tsort", "-w --help --version")),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads("tsort", "-w --help --version")),
+    KnownCommand::Spec(&CommandSpec::reads(
         "od",
         "-A: -j: -N: -S: -t: -v -w? -abcdfilosxBDeFhHILOX --address-radix= --endian= \
          --skip-bytes= --read-bytes= --strings=? --format= --output-duplicates --width=? \
          --traditional --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "hexdump hd",
         "-bcCdoxvhVX -L? -e: -f< -n: -s: --one-byte-octal --one-byte-hex --one-byte-char \
          --canonical --two-bytes-decimal --two-bytes-octal --two-bytes-hex --color=? --format= \
          --format-file< --length= --skip= --no-squeezing --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "sha1sum sha224sum sha256sum sha384sum sha512sum md5sum b2sum b3sum",
         "-bctzw -l: --binary --check --tag --text --zero --ignore-missing --quiet --status \
          --strict --warn --length= --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "cksum",
         "-a: -ctbzw -l: --algorithm= --check --length= --tag --untagged --zero --ignore-missing \
          --quiet --status --strict --warn --debug --raw --base64 --binary --text --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::reads("sum", "-rs --sysv --help --version")),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads("sum", "-rs --sysv --help --version")),
+    KnownCommand::Spec(&CommandSpec::reads(
         "base64 base32 basenc",
         "-diD -w: --decode --ignore-garbage --wrap= --base64 --base64url --base58 --base32 \
          --base32hex --base16 --base2msbf --base2lsbf --z85 --help --version",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "col",
             "-bfphxvH -l: --no-backspaces --fine --pass --tabs --spaces --lines= --help --version",
         )
-        .operands(Operands::None),
+        .operands(OperandKind::None),
     ),
-    CommandEntry::Spec(
-        &CommandSpec::reads("colrm", "-hV --help --version").operands(Operands::Text),
+    KnownCommand::Spec(
+        &CommandSpec::reads("colrm", "-hV --help --version").operands(OperandKind::Text),
     ),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::reads(
         "ul",
         "-t: -T: -ihV --terminal= --indicated --help --version",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "look",
             "-adfhV -t: --alternative --alphanum --ignore-case --terminate= --help --version",
         )
-        .operands(Operands::TextThenFiles),
+        .operands(OperandKind::TextThenFiles),
     ),
-    CommandEntry::Spec(&SORT),
-    CommandEntry::Spec(&UNIQ),
-    CommandEntry::Spec(&SHUF),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&SORT),
+    KnownCommand::Spec(&UNIQ),
+    KnownCommand::Spec(&SHUF),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "ptx",
             "-AfGRr -b: -F: -g: -i: -M: -o: -O -S: -T -W: -w: --auto-reference --traditional \
@@ -167,9 +167,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --word-regexp= --help --version",
         )
         .strict()
-        .judged(ptx),
+        .with_evaluator(ptx),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "iconv",
             "-f: -t: -lcs --from-code= --to-code= --list --silent --verbose -V --help --usage \
@@ -181,16 +181,16 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         )])
         .strict(),
     ),
-    CommandEntry::Own("xxd", xxd),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Own("xxd", xxd),
+    KnownCommand::Spec(&CommandSpec::reads(
         "bc",
         "-hilqswv --help --interactive --mathlib --quiet --standard --warn --version",
     )),
-    CommandEntry::Spec(&CommandSpec::unsure(
+    KnownCommand::Spec(&CommandSpec::unsure(
         "dc",
         "a ! in what it calculates starts a shell",
     )),
-    CommandEntry::Spec(&CommandSpec::unsure(
+    KnownCommand::Spec(&CommandSpec::unsure(
         "less more most zless zmore bzmore xzless xzmore pg",
         "a pager runs what its keys and options say",
     )),
@@ -213,7 +213,7 @@ static SORT: CommandSpec = CommandSpec::reads(
     ),
 ])
 .strict()
-.judged(listed);
+.with_evaluator(listed);
 
 static UNIQ: CommandSpec = CommandSpec::reads(
     "uniq",
@@ -221,7 +221,7 @@ static UNIQ: CommandSpec = CommandSpec::reads(
      --ignore-case --skip-chars= --unique --zero-terminated --check-chars= --help --version -#",
 )
 .strict()
-.judged(|parsed| second_is_written(parsed, "its second operand is written"));
+.with_evaluator(|parsed| second_is_written(parsed, "its second operand is written"));
 
 static SHUF: CommandSpec = CommandSpec::reads(
     "shuf",
@@ -230,18 +230,18 @@ static SHUF: CommandSpec = CommandSpec::reads(
 )
 .refusing(&[writes("-o> --output>", "writes the result into a file")])
 .strict()
-.judged(|parsed| {
+.with_evaluator(|parsed| {
     let echoes = parsed.has("-e") || parsed.has("--echo");
     parsed.finding(if echoes {
-        Operands::Text
+        OperandKind::Text
     } else {
-        Operands::Files
+        OperandKind::Files
     })
 });
 
 /// Analyzes a command that may read the names of its files from a file.
 pub(super) fn listed(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Files);
+    let finding = parsed.finding(OperandKind::Files);
     match parsed.value("--files0-from") {
         Some(list) => finding.with(content(&unseen(list))),
         None => finding,
@@ -261,7 +261,7 @@ pub(super) fn unseen(list: &Arg) -> Arg {
 
 /// Analyzes a command that reads its first operand and writes its second.
 fn second_is_written(parsed: &ParsedArguments<'_>, why: &'static str) -> CommandFinding {
-    let mut finding = parsed.finding(Operands::None);
+    let mut finding = parsed.finding(OperandKind::None);
     let mut operands = parsed.operands.iter();
     if let Some(input) = operands.next().filter(|arg| !arg.is("-")) {
         finding.effects.push(content(input));
@@ -273,7 +273,7 @@ fn second_is_written(parsed: &ParsedArguments<'_>, why: &'static str) -> Command
         if parsed.verdict().is_none() {
             finding = CommandFinding {
                 effects: finding.effects,
-                ..CommandFinding::mutating(why).at(output.span)
+                ..CommandFinding::mutating(why).with_span(output.span)
             };
         }
         finding
@@ -288,7 +288,7 @@ fn ptx(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.has("-G") || parsed.has("--traditional") {
         second_is_written(parsed, "its second operand is written")
     } else {
-        parsed.finding(Operands::Files)
+        parsed.finding(OperandKind::Files)
     }
 }
 
@@ -297,7 +297,7 @@ fn ptx(parsed: &ParsedArguments<'_>) -> CommandFinding {
 fn xxd(argv: &[Arg]) -> CommandFinding {
     static OPERANDS: CommandSpec = CommandSpec::reads("xxd", "")
         .strict()
-        .judged(|parsed| second_is_written(parsed, "its second operand is written"));
+        .with_evaluator(|parsed| second_is_written(parsed, "its second operand is written"));
     const NEXT: &[&str] = &[
         "c", "cols", "g", "l", "len", "n", "name", "o", "offset", "R", "s", "seek", "skip",
     ];
@@ -335,9 +335,9 @@ fn xxd(argv: &[Arg]) -> CommandFinding {
             .map(|arg| Arg::literal("--", arg.span)),
     );
     words.extend(rest.cloned());
-    let finding = judge(&OPERANDS, &words);
+    let finding = evaluate(&OPERANDS, &words);
     match doubt {
-        Some(span) => worse(finding, "its options are not known to be safe").at(span),
+        Some(span) => worse(finding, "its options are not known to be safe").with_span(span),
         None => finding,
     }
 }

@@ -3,19 +3,19 @@
 use super::{
     find::{here, names_below},
     options::{ParsedArguments, content, tree},
-    spec::{CommandEntry, CommandSpec, Operands, runs},
+    spec::{KnownCommand, CommandSpec, OperandKind, runs},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&GREP),
-    CommandEntry::Spec(&ZGREP),
-    CommandEntry::Spec(&RG),
-    CommandEntry::Spec(&AG),
-    CommandEntry::Spec(&ACK),
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&GREP),
+    KnownCommand::Spec(&ZGREP),
+    KnownCommand::Spec(&RG),
+    KnownCommand::Spec(&AG),
+    KnownCommand::Spec(&ACK),
 ];
 
 /// The options of grep, which are all safe.
@@ -29,13 +29,13 @@ const GREP_OPTIONS: &str = "-EFGPiywxzsvVbnHhoqaIrRUuLlcTZ0123456789 -e: -f< -m:
      --after-context= --context= --group-separator= --no-group-separator --color=? --colour=? --binary \
      --unix-byte-offsets";
 
-static GREP: CommandSpec = CommandSpec::reads("grep egrep fgrep", GREP_OPTIONS).judged(grep);
+static GREP: CommandSpec = CommandSpec::reads("grep egrep fgrep", GREP_OPTIONS).with_evaluator(grep);
 
 static ZGREP: CommandSpec = CommandSpec::reads(
     "zgrep zegrep zfgrep bzgrep bzegrep bzfgrep xzgrep xzegrep xzfgrep",
     GREP_OPTIONS,
 )
-.judged(grep);
+.with_evaluator(grep);
 
 static RG: CommandSpec = CommandSpec::reads(
     "rg",
@@ -70,7 +70,7 @@ static RG: CommandSpec = CommandSpec::reads(
     runs("-z --search-zip", "starts programs that unpack the files it finds"),
 ])
 .strict()
-.judged(ripgrep);
+.with_evaluator(ripgrep);
 
 static AG: CommandSpec = CommandSpec::reads(
     "ag",
@@ -91,7 +91,7 @@ static AG: CommandSpec = CommandSpec::reads(
     runs("-z --search-zip", "starts programs that unpack the files it finds"),
 ])
 .strict()
-.judged(ag_or_ack);
+.with_evaluator(ag_or_ack);
 
 /// A project's `.ackrc` cannot set an option that starts a program: ack refuses it.
 static ACK: CommandSpec = CommandSpec::reads(
@@ -115,7 +115,7 @@ static ACK: CommandSpec = CommandSpec::reads(
     runs("--ackrc<", "takes options from a file"),
 ])
 .strict()
-.judged(ag_or_ack);
+.with_evaluator(ag_or_ack);
 
 fn grep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let walks = ["-r", "-R", "--recursive", "--dereference-recursive"];
@@ -133,7 +133,7 @@ fn grep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if recursive {
         return searched(parsed, &places, tree);
     }
-    let mut finding = parsed.finding(Operands::None);
+    let mut finding = parsed.finding(OperandKind::None);
     let files = places.iter().filter(|file| !file.is("-"));
     finding.effects.extend(files.map(|file| content(file)));
     finding
@@ -143,7 +143,7 @@ fn grep(parsed: &ParsedArguments<'_>) -> CommandFinding {
 fn ripgrep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let about = "-V --version -h --help --type-list --pcre2-version --generate";
     if about.split(' ').any(|name| parsed.has(name)) {
-        return parsed.finding(Operands::None);
+        return parsed.finding(OperandKind::None);
     }
     if parsed.has("--files") {
         return searched(parsed, &parsed.operands, names_below);
@@ -188,7 +188,7 @@ fn searched(
     places: &[&Arg],
     effect: fn(&Arg) -> Effect,
 ) -> CommandFinding {
-    let mut finding = parsed.finding(Operands::None);
+    let mut finding = parsed.finding(OperandKind::None);
     if places.is_empty() {
         finding.effects.push(effect(&here(parsed.argv)));
     }
@@ -319,6 +319,6 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");
         }
-        assert_eq!(find("rg --pre x y").cover, RuleCoverage::Exact);
+        assert_eq!(find("rg --pre x y").coverage, RuleCoverage::Exact);
     }
 }

@@ -5,7 +5,7 @@ mod script;
 use super::{
     options::{ParsedArguments, content},
     program::ScriptProgram,
-    spec::{CommandEntry, CommandSpec, Operands, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, runs, writes},
 };
 use crate::{
     arg::Arg,
@@ -13,7 +13,7 @@ use crate::{
     effect::{CommandFinding, Effect, FileWrite, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&SED)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Spec(&SED)];
 
 static SED: CommandSpec = CommandSpec::reads(
     "sed",
@@ -26,7 +26,7 @@ static SED: CommandSpec = CommandSpec::reads(
     runs("-f< --file<", "takes its script from a file"),
 ])
 .strict()
-.judged(sed);
+.with_evaluator(sed);
 
 fn sed(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut scripts: Vec<&Arg> = parsed
@@ -55,9 +55,9 @@ fn sed(parsed: &ParsedArguments<'_>) -> CommandFinding {
     };
     let options = parsed.verdict().or_else(|| {
         let uncertain = scripts.iter().find(|script| script.text().is_none())?;
-        Some(CommandFinding::unknown("its script is not certain").at(uncertain.span))
+        Some(CommandFinding::unknown("its script is not certain").with_span(uncertain.span))
     });
-    let mut finding = parsed.with_effects(program.judge(options, span), Operands::None);
+    let mut finding = parsed.with_effects(program.judge(options, span), OperandKind::None);
     let in_place = parsed
         .options
         .iter()
@@ -70,7 +70,7 @@ fn sed(parsed: &ParsedArguments<'_>) -> CommandFinding {
             for path in [Some((*file).clone()), kept].into_iter().flatten() {
                 finding.effects.push(Effect::Write(FileWrite {
                     path,
-                    how: WriteKind::OptionWrite,
+                    kind: WriteKind::OptionWrite,
                 }));
             }
         }
@@ -258,17 +258,17 @@ mod tests {
     #[test]
     fn a_command_of_the_script_is_looked_at_on_its_own() {
         let finding = find("sed '1e touch x' f");
-        assert_eq!(finding.cover, RuleCoverage::Exact);
+        assert_eq!(finding.coverage, RuleCoverage::Exact);
         for line in [
             "sed -f s f",
             "sed -f s -e 'w out' f",
             "sed -i s/a/b/e f",
             "sed v f",
         ] {
-            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
         }
         for line in ["sed -i p f", "sed 'w out' f", "sed $script f"] {
-            assert_eq!(find(line).cover, RuleCoverage::Prefix, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Prefix, "{line}");
         }
         let [StartedProgram::Script(script)] = finding.starts.as_slice() else {
             panic!("{:?}", finding.starts);

@@ -1,24 +1,24 @@
 //! Shells and other programs that run a text, a file or their operand.
 
 use super::{
-    options::{ParsedArguments, content, judge},
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, doubts, runs},
+    options::{ParsedArguments, content, evaluate},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, runs},
 };
 use crate::{
     arg::Arg,
     effect::{CommandFinding, Effect, EffectVerdict, StartedProgram},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("bash rbash", |argv| judge(&BASH, argv)),
-    CommandEntry::Own("sh dash ash", |argv| judge(&POSIX, argv)),
-    CommandEntry::Own(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("bash rbash", |argv| evaluate(&BASH, argv)),
+    KnownCommand::Own("sh dash ash", |argv| evaluate(&POSIX, argv)),
+    KnownCommand::Own(
         "zsh ksh mksh ksh93 pdksh fish csh tcsh elvish nu xonsh yash",
-        |argv| judge(&OTHER, argv),
+        |argv| evaluate(&OTHER, argv),
     ),
-    CommandEntry::Own("eval", eval),
-    CommandEntry::Own("source .", source),
-    CommandEntry::Own("busybox toybox", multi_call),
+    KnownCommand::Own("eval", eval),
+    KnownCommand::Own("source .", source),
+    KnownCommand::Own("busybox toybox", multi_call),
 ];
 
 /// Options that choose neither what runs nor which files are read first.
@@ -28,12 +28,12 @@ const QUIET: &str =
 static BASH: CommandSpec = CommandSpec::reads("bash rbash", QUIET)
     .refusing(REFUSED)
     .style(OptionStyle::Posix)
-    .judged(|parsed| shell(parsed, ShellDialect::Ours));
+    .with_evaluator(|parsed| shell(parsed, ShellDialect::Ours));
 
 static POSIX: CommandSpec = CommandSpec::reads("sh dash ash", QUIET)
     .refusing(REFUSED)
     .style(OptionStyle::Posix)
-    .judged(|parsed| shell(parsed, ShellDialect::Posix));
+    .with_evaluator(|parsed| shell(parsed, ShellDialect::Posix));
 
 static OTHER: CommandSpec = CommandSpec::reads(
     "zsh ksh mksh ksh93 pdksh fish csh tcsh elvish nu xonsh yash",
@@ -41,7 +41,7 @@ static OTHER: CommandSpec = CommandSpec::reads(
 )
 .refusing(REFUSED)
 .style(OptionStyle::Posix)
-.judged(|parsed| shell(parsed, ShellDialect::Other));
+.with_evaluator(|parsed| shell(parsed, ShellDialect::Other));
 
 const REFUSED: &[super::spec::UnsafeOption] = &[
     doubts("-l --login", "runs the profile files first"),
@@ -61,13 +61,13 @@ enum ShellDialect {
 }
 
 fn shell(parsed: &ParsedArguments<'_>, dialect: ShellDialect) -> CommandFinding {
-    let finding = parsed.finding(Operands::None);
+    let finding = parsed.finding(OperandKind::None);
     if parsed.has("--version") || parsed.has("--help") {
         return finding;
     }
     let odd_mode = parsed.value("-o").filter(|mode| !is_quiet_mode(mode));
     let finding = match odd_mode {
-        Some(mode) => worse(finding, "-o changes how the text is read").at(mode.span),
+        Some(mode) => worse(finding, "-o changes how the text is read").with_span(mode.span),
         None => finding,
     };
     let certain = parsed
@@ -136,7 +136,7 @@ fn reads_otherwise(text: &str) -> bool {
 pub(super) fn runs_text(finding: CommandFinding, text: &Arg) -> CommandFinding {
     match text.text() {
         Some(_) => finding.starting(StartedProgram::Script(text.clone())),
-        None => opaque(finding, "the text it runs is an expansion").at(text.span),
+        None => opaque(finding, "the text it runs is an expansion").with_span(text.span),
     }
 }
 

@@ -19,7 +19,7 @@ pub struct CommandSpec {
     /// Options that are known and not safe.
     pub refused: &'static [UnsafeOption],
     /// The kind of the operands.
-    pub operands: Operands,
+    pub operands: OperandKind,
     /// The command's effect if every option is safe.
     pub does: CommandEffect,
     /// The way the command parses its arguments.
@@ -66,12 +66,12 @@ pub enum CommandEffect {
     /// Has an unpredictable effect, for this reason.
     Unsure(&'static str),
     /// Has an effect that this function computes.
-    Own(fn(&ParsedArguments<'_>) -> CommandFinding),
+    Computed(fn(&ParsedArguments<'_>) -> CommandFinding),
 }
 
 /// The kind of a command's operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operands {
+pub enum OperandKind {
     /// No operands are allowed.
     None,
     /// Any text.
@@ -97,7 +97,7 @@ impl CommandSpec {
             names,
             options,
             refused: &[],
-            operands: Operands::Files,
+            operands: OperandKind::Files,
             does: CommandEffect::Read,
             style: OptionStyle::Gnu,
             strict: false,
@@ -106,7 +106,7 @@ impl CommandSpec {
 
     /// Describes a command that only prints what its arguments say.
     pub const fn prints(names: &'static str, options: &'static str) -> Self {
-        Self::reads(names, options).operands(Operands::Text)
+        Self::reads(names, options).operands(OperandKind::Text)
     }
 
     /// Describes a command that makes a change.
@@ -126,7 +126,7 @@ impl CommandSpec {
     }
 
     /// Sets the kind of the operands.
-    pub const fn operands(self, operands: Operands) -> Self {
+    pub const fn operands(self, operands: OperandKind) -> Self {
         Self { operands, ..self }
     }
 
@@ -149,9 +149,9 @@ impl CommandSpec {
     }
 
     /// Sets a function that computes the finding once the options are parsed.
-    pub const fn judged(self, own: fn(&ParsedArguments<'_>) -> CommandFinding) -> Self {
+    pub const fn with_evaluator(self, own: fn(&ParsedArguments<'_>) -> CommandFinding) -> Self {
         Self {
-            does: CommandEffect::Own(own),
+            does: CommandEffect::Computed(own),
             ..self
         }
     }
@@ -194,7 +194,7 @@ pub const fn doubts(options: &'static str, why: &'static str) -> UnsafeOption {
 
 /// The way to evaluate a command.
 #[derive(Debug, Clone, Copy)]
-pub enum CommandEntry {
+pub enum KnownCommand {
     /// With a table.
     Spec(&'static CommandSpec),
     /// With a function. The first argument is the name.

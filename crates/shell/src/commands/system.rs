@@ -3,44 +3,44 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, worse},
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, doubts, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, writes},
 };
 use crate::{
     arg::Arg,
     effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&CommandSpec::prints(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&CommandSpec::prints(
         "free",
         "-bkmghltvwLV -s: -c: --bytes --kilo --mega --giga --tera --peta --kibi --mebi --gibi \
          --tebi --pebi --human --si --lohi --total --committed --seconds= --count= --wide --line \
          --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "uptime",
         "-phsVrc --pretty --since --raw --container --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "lscpu",
         "-abBcJxyhVr -C? -e? -p? -s: --all --online --bytes --caches=? --offline --json \
          --extended=? --parse=? --sysroot= --hex --physical --raw --output-all --hierarchic=? \
          --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "lsblk",
         "-ADJMOPSabdfilmnprstyzhVN -E: -I: -T? -e: -o: -w: -x: --noempty --discard --dedup= \
          --include= --json --merge --output-all --pairs --scsi --tree=? --all --bytes --nodeps \
          --exclude= --fs --ascii --list --perms --noheadings --output= --paths --raw --inverse \
          --topology --width= --sort= --shell --zoned --sysroot= --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("lsmod", "-h --help")),
-    CommandEntry::Spec(&CommandSpec::reads(
+    KnownCommand::Spec(&CommandSpec::prints("lsmod", "-h --help")),
+    KnownCommand::Spec(&CommandSpec::reads(
         "modinfo",
         "-adlpn0hV -F: -k: -b: --author --description --license --parameters --filename --null \
          --field= --set-version= --basedir= --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "lsmem lsns lsipc lslocks",
         "-JPabnrSsuWlgmqcetyhVip -o: -T: --json --pairs --all --bytes --noheadings --output= \
          --output-all --raw --split= --sysroot= --summary=? --list --task= --notruncate --nowrap \
@@ -48,11 +48,11 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --export --newline --numeric-perms --time --shell --noinaccessible --pid= --help \
          --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "lsusb",
         "-vtVh -s: -d: -D< --verbose --tree --version --help",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("lspci", "-mtvkxbDPn -s: -d: -i< -p< -F< --help --version")
             .refusing(&[
                 doubts("-q -Q", "asks a name server"),
@@ -60,7 +60,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             ])
             .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "lshw",
             "-short -class: -C: -json -html -xml -businfo -sanitize -numeric -quiet -notime \
@@ -69,14 +69,14 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .style(OptionStyle::Words)
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "dmidecode",
             "-qhV -t: -s: --quiet --type= --string= --help --version",
         )
         .strict(),
     ),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "findmnt",
         "-smkAabCcDefiJlnPRrUuvyxhV -p? -w: -d: -F< -N: -O: -o: -S: -T: -M: -t: --fstab --mtab \
          --kernel --poll=? --timeout= --all --ascii --bytes --nocanonicalize --canonicalize --df \
@@ -85,69 +85,69 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --raw --real --source= --target= --tree --mountpoint= --types= --uniq --notruncate \
          --nofsroot --shell --verify --verbose --vfs-all --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints(
+    KnownCommand::Spec(&CommandSpec::prints(
         "vmstat",
         "-afmnsdDwtyhV -p: -S: --active --forks --slabs --one-header --stats --disk --disk-sum \
          --partition= --unit= --wide --timestamp --no-first --help --version",
     )),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "iostat mpstat",
             "-cdhkmNstVxyzAnTHu -p? -P: -I: -o: -j: -g: --human --pretty --dec=",
         )
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("pidstat", "-dHhIlRrstUuVvw -C: -G: -p: -T: --human --dec=").strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "mount",
             "-lvhV -t: --show-labels --verbose --types= --help --version",
         )
         .strict()
-        .judged(|parsed| lists(parsed, true, "it mounts a file system")),
+        .with_evaluator(|parsed| lists(parsed, true, "it mounts a file system")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "swapon",
             "-sv --summary --show=? --noheadings --raw --bytes --verbose -hV --help --version",
         )
         .strict()
-        .judged(|parsed| lists(parsed, true, "it changes where memory is swapped to")),
+        .with_evaluator(|parsed| lists(parsed, true, "it changes where memory is swapped to")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "losetup",
             "-aJln -j: -O: --all --json --list --noheadings --associated= --output= --output-all \
              --raw",
         )
         .strict()
-        .judged(|parsed| lists(parsed, true, "it changes a loop device")),
+        .with_evaluator(|parsed| lists(parsed, true, "it changes a loop device")),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "fdisk sfdisk",
             "-lxJ -o: --list --list-details --output= --bytes",
         )
         .strict()
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let only_lists = ["-l", "-x", "-J", "--list", "--list-details"]
                 .iter()
                 .any(|option| parsed.has(option));
             match only_lists {
-                true => parsed.finding(Operands::Names),
+                true => parsed.finding(OperandKind::Names),
                 false => lists(parsed, false, "it changes a partition table"),
             }
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "ldconfig",
             "-pv -C< --print-cache --verbose -V --help --version",
         )
         .strict()
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             lists(
                 parsed,
                 parsed.has("-p") || parsed.has("--print-cache"),
@@ -155,7 +155,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             )
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "dmesg",
             "-JkPprSuwWxdeTthV -F< -f: -L? -l: -s: --file< --facility= --json --kernel --color=? \
@@ -173,7 +173,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         ])
         .strict(),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "sysctl",
             "-aAXbeNnxo -r: --all --deprecated --binary --ignore --names --values --pattern= -hVd \
@@ -184,21 +184,21 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             "changes a setting of the kernel",
         )])
         .strict()
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let sets = parsed
                 .operands
                 .iter()
                 .find(|word| word.text().is_some_and(|text| text.contains('=')));
             match (parsed.verdict(), sets) {
                 (None, Some(word)) => {
-                    CommandFinding::mutating("it changes a setting of the kernel").at(word.span)
+                    CommandFinding::mutating("it changes a setting of the kernel").with_span(word.span)
                 }
-                _ => parsed.finding(Operands::Text),
+                _ => parsed.finding(OperandKind::Text),
             }
         }),
     ),
-    CommandEntry::Spec(&SS),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&SS),
+    KnownCommand::Spec(
         &CommandSpec::prints(
             "netstat",
         "-rigsMvWnNepocClaFZtuwxSU46 -A: --route --interfaces --groups --statistics --masquerade \
@@ -206,38 +206,38 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --extend --programs --program --timers --continuous --listening --all --fib --cache \
          --context --tcp --udp --raw --unix --inet --inet6 --protocol= --version --help",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let local = ["-s", "-i", "-x", "--statistics", "--interfaces", "--unix", "--version", "--help"];
             match local.iter().any(|option| parsed.has(option)) {
-                true => parsed.finding(Operands::Text),
-                false => by_number(parsed, parsed.finding(Operands::Text)),
+                true => parsed.finding(OperandKind::Text),
+                false => by_number(parsed, parsed.finding(OperandKind::Text)),
             }
         }),
     ),
-    CommandEntry::Spec(&CommandSpec::prints("ifconfig", "-asv").strict().judged(|parsed| {
+    KnownCommand::Spec(&CommandSpec::prints("ifconfig", "-asv").strict().with_evaluator(|parsed| {
         lists(
             parsed,
             parsed.operands.len() < 2,
             "it changes a network interface",
         )
     })),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("route", "-nNveFC46")
             .strict()
-            .judged(|parsed| {
+            .with_evaluator(|parsed| {
                 let asked = parsed.operands.is_empty();
                 by_number(parsed, lists(parsed, asked, "it changes the routes"))
             }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::prints("arp", "-vnae -i: --verbose --numeric --device=")
             .strict()
-            .judged(|parsed| {
+            .with_evaluator(|parsed| {
                 let asked = parsed.operands.is_empty();
                 by_number(parsed, lists(parsed, asked, "it asks about or changes an address"))
             }),
     ),
-    CommandEntry::Own("ip", ip),
+    KnownCommand::Own("ip", ip),
 ];
 
 /// Analyzes a command that lists if the line requests it and, for most of them, if no operand is
@@ -245,7 +245,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
 fn lists(parsed: &ParsedArguments<'_>, asked: bool, otherwise: &'static str) -> CommandFinding {
     let named = !parsed.operands.is_empty() && !parsed.spec.is_called("ifconfig");
     match parsed.verdict() {
-        None if asked && !named => parsed.finding(Operands::Text),
+        None if asked && !named => parsed.finding(OperandKind::Text),
         _ => {
             let targets = parsed
                 .operands
@@ -282,8 +282,8 @@ static SS: CommandSpec = CommandSpec::prints(
     doubts("-N: --net=", "inspects another network namespace"),
 ])
 .strict()
-.judged(|parsed| {
-    let finding = parsed.finding(Operands::Text);
+.with_evaluator(|parsed| {
+    let finding = parsed.finding(OperandKind::Text);
     let named = parsed.operands.windows(2).find_map(|pair| {
         let host = pair[1]
             .text()
@@ -309,7 +309,7 @@ fn ip(argv: &[Arg]) -> CommandFinding {
     const OBJECTS: &str = "address addr a link l route r ro neighbour neighbor neigh n rule ru maddress maddr \
              mroute netns tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
     let unread =
-        |arg: &Arg| CommandFinding::unknown("its arguments are not known to be safe").at(arg.span);
+        |arg: &Arg| CommandFinding::unknown("its arguments are not known to be safe").with_span(arg.span);
     // Both `ip netns exec NAME COMMAND` and `ip vrf exec …` may be abbreviated; `ip -b FILE`.
     let runs = |text: &str| {
         (!text.is_empty() && "exec".starts_with(text)) || ["-b", "-batch"].contains(&text)
@@ -348,7 +348,7 @@ fn ip(argv: &[Arg]) -> CommandFinding {
         Some(
             "add" | "del" | "delete" | "set" | "change" | "replace" | "flush" | "append"
             | "restore",
-        ) => CommandFinding::mutating("it changes the network").at(command.span),
+        ) => CommandFinding::mutating("it changes the network").with_span(command.span),
         _ => unread(command),
     }
 }

@@ -4,17 +4,17 @@ use super::{
     files::{fills, work},
     hosts,
     operand_paths::joined,
-    options::{ParsedArguments, content, is_no_file, judge, tree},
+    options::{ParsedArguments, content, is_no_file, evaluate, tree},
     reading::unseen,
     shells::worse,
-    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, doubts, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
     effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("tar gtar", tar)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("tar gtar", tar)];
 
 static TAR: CommandSpec = CommandSpec::reads(
     "tar",
@@ -47,7 +47,7 @@ static TAR: CommandSpec = CommandSpec::reads(
 )
 .refusing(REFUSED)
 .strict()
-.judged(by_mode);
+.with_evaluator(by_mode);
 
 const REFUSED: &[UnsafeOption] = &[
     runs("-I: --use-compress-program=", "starts a program"),
@@ -74,13 +74,13 @@ const REFUSED: &[UnsafeOption] = &[
 ];
 
 /// The modes, each with all its names.
-const MODES: &[(Mode, &[&str])] = &[
-    (Mode::List, &["-t", "--list", "--test-label"]),
-    (Mode::Compare, &["-d", "--diff", "--compare"]),
-    (Mode::Unpack, &["-x", "--extract", "--get"]),
-    (Mode::Pack, &["-c", "--create"]),
+const MODES: &[(TarMode, &[&str])] = &[
+    (TarMode::List, &["-t", "--list", "--test-label"]),
+    (TarMode::Compare, &["-d", "--diff", "--compare"]),
+    (TarMode::Unpack, &["-x", "--extract", "--get"]),
+    (TarMode::Pack, &["-c", "--create"]),
     (
-        Mode::Change,
+        TarMode::Change,
         &[
             "-r",
             "-u",
@@ -95,7 +95,7 @@ const MODES: &[(Mode, &[&str])] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum TarMode {
     List,
     Compare,
     Unpack,
@@ -110,7 +110,7 @@ fn tar(argv: &[Arg]) -> CommandFinding {
         return CommandFinding::read_only("it only prints");
     };
     let Some(letters) = first.text().filter(|text| !text.starts_with('-')) else {
-        return judge(&TAR, argv);
+        return evaluate(&TAR, argv);
     };
     let mut words = vec![name.clone()];
     let mut rest = rest.iter();
@@ -121,7 +121,7 @@ fn tar(argv: &[Arg]) -> CommandFinding {
         }
     }
     words.extend(rest.cloned());
-    judge(&TAR, &words)
+    evaluate(&TAR, &words)
 }
 
 fn by_mode(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -141,8 +141,8 @@ fn by_mode(parsed: &ParsedArguments<'_>) -> CommandFinding {
         (Some(mode), None) => verdict(parsed, mode),
         _ => CommandFinding::unknown("it is not clear what it does"),
     };
-    let finding = parsed.with_effects(finding, Operands::None);
-    effects(parsed, mode.unwrap_or(Mode::Change), finding)
+    let finding = parsed.with_effects(finding, OperandKind::None);
+    effects(parsed, mode.unwrap_or(TarMode::Change), finding)
 }
 
 fn archives<'a>(parsed: &'a ParsedArguments<'_>) -> impl Iterator<Item = &'a Arg> {
@@ -157,24 +157,24 @@ fn to_output(parsed: &ParsedArguments<'_>) -> bool {
     (parsed.has("-O") || parsed.has("--to-stdout")) && !parsed.has("--one-top-level")
 }
 
-fn verdict(parsed: &ParsedArguments<'_>, mode: Mode) -> CommandFinding {
+fn verdict(parsed: &ParsedArguments<'_>, mode: TarMode) -> CommandFinding {
     let streams = |file: &Arg| file.is("-") || is_no_file(file);
     match mode {
-        Mode::List => CommandFinding::read_only("it only lists an archive"),
-        Mode::Compare => CommandFinding::read_only("it only compares"),
-        Mode::Unpack if to_output(parsed) => CommandFinding::read_only("it unpacks to its output"),
-        Mode::Unpack => CommandFinding::mutating("it unpacks files"),
-        Mode::Pack if archives(parsed).next().is_some() && archives(parsed).all(streams) => {
+        TarMode::List => CommandFinding::read_only("it only lists an archive"),
+        TarMode::Compare => CommandFinding::read_only("it only compares"),
+        TarMode::Unpack if to_output(parsed) => CommandFinding::read_only("it unpacks to its output"),
+        TarMode::Unpack => CommandFinding::mutating("it unpacks files"),
+        TarMode::Pack if archives(parsed).next().is_some() && archives(parsed).all(streams) => {
             CommandFinding::read_only("it packs to its output")
         }
-        Mode::Pack => CommandFinding::mutating("it writes an archive"),
-        Mode::Change => CommandFinding::mutating("it changes an archive"),
+        TarMode::Pack => CommandFinding::mutating("it writes an archive"),
+        TarMode::Change => CommandFinding::mutating("it changes an archive"),
     }
 }
 
 fn effects(
     parsed: &ParsedArguments<'_>,
-    mode: Mode,
+    mode: TarMode,
     mut finding: CommandFinding,
 ) -> CommandFinding {
     for file in archives(parsed) {
@@ -183,10 +183,10 @@ fn effects(
                 .is_some_and(|(host, _)| !host.contains('/'))
         });
         if file.text().is_some() && remote && !parsed.has("--force-local") {
-            let worse = worse(finding, "it contacts a host").at(file.span);
+            let worse = worse(finding, "it contacts a host").with_span(file.span);
             finding = hosts::with_remote(worse, file);
         } else if !file.is("-") && !is_no_file(file) {
-            let writes = matches!(mode, Mode::Pack | Mode::Change);
+            let writes = matches!(mode, TarMode::Pack | TarMode::Change);
             finding
                 .effects
                 .push(if writes { work(file) } else { content(file) });
@@ -197,10 +197,10 @@ fn effects(
     };
     let here = Arg::literal(".", name.span);
     match mode {
-        Mode::List => finding,
-        Mode::Unpack if to_output(parsed) => finding,
-        Mode::Compare => finding.with(tree(&folder(parsed, usize::MAX).unwrap_or(here))),
-        Mode::Unpack => {
+        TarMode::List => finding,
+        TarMode::Unpack if to_output(parsed) => finding,
+        TarMode::Compare => finding.with(tree(&folder(parsed, usize::MAX).unwrap_or(here))),
+        TarMode::Unpack => {
             let mut folder = folder(parsed, usize::MAX).unwrap_or(here);
             if let Some(top) = parsed.value("--one-top-level") {
                 folder = joined(&folder, top);
@@ -210,7 +210,7 @@ fn effects(
                 .with(fills(&folder))
                 .with_all(anywhere.then(|| work(&unseen(name))))
         }
-        Mode::Pack | Mode::Change => finding.with_all(packed(parsed)),
+        TarMode::Pack | TarMode::Change => finding.with_all(packed(parsed)),
     }
 }
 
@@ -276,7 +276,7 @@ mod tests {
             ),
             "unknown: -I starts a program"
         );
-        assert_eq!(find("tar -tf a -I x").cover, RuleCoverage::Exact);
+        assert_eq!(find("tar -tf a -I x").coverage, RuleCoverage::Exact);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Looking at lines as tests write them.
 
 use super::{
-    look,
+    evaluate_command,
     spec::{CommandSpec, OptionStyle},
 };
 use crate::{
@@ -58,7 +58,7 @@ pub(super) fn each(lines: &str) -> Vec<&str> {
 pub(super) fn find(line: &str) -> CommandFinding {
     let argv = argv(line);
     let name = argv.first().and_then(Arg::text).unwrap_or_default();
-    look(name, &argv)
+    evaluate_command(name, &argv)
 }
 
 /// Asserts that each line is read-only.
@@ -121,7 +121,7 @@ pub(super) fn starts(line: &str) -> Vec<String> {
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Read(read) => {
-            let what = match (read.content, read.walks) {
+            let what = match (read.content, read.is_recursive) {
                 (false, false) => "names",
                 (false, true) => "names below",
                 (true, false) => "read",
@@ -129,7 +129,7 @@ fn effect(effect: &Effect) -> String {
             };
             format!("{what} {}", path(&read.path))
         }
-        Effect::Write(write) => format!("{:?} {}", write.how, path(&write.path)),
+        Effect::Write(write) => format!("{:?} {}", write.kind, path(&write.path)),
         Effect::Net(host) => format!("net {}", host.as_deref().unwrap_or("?")),
         Effect::Service(service) => format!("service {service:?}"),
         Effect::Env(name) => format!("env {name}"),

@@ -6,14 +6,14 @@ use super::{
     options::{ParsedArguments, names, tree, written},
     reading::unseen,
     shells::worse,
-    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
     effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&RSYNC)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Spec(&RSYNC)];
 
 static RSYNC: CommandSpec = CommandSpec::reads(
     "rsync",
@@ -59,7 +59,7 @@ static RSYNC: CommandSpec = CommandSpec::reads(
     doubts("--password-file<", "reads a password"),
 ])
 .strict()
-.judged(rsync);
+.with_evaluator(rsync);
 
 fn rsync(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let has = |options: &[&str]| options.iter().any(|option| parsed.has(option));
@@ -67,7 +67,7 @@ fn rsync(parsed: &ParsedArguments<'_>) -> CommandFinding {
         return CommandFinding::read_only("it only prints");
     }
     let Some((target, sources)) = parsed.operands.split_last() else {
-        return parsed.finding(Operands::None);
+        return parsed.finding(OperandKind::None);
     };
     // rsync lists a single operand.
     let (target, sources) = if sources.is_empty() {
@@ -81,7 +81,7 @@ fn rsync(parsed: &ParsedArguments<'_>) -> CommandFinding {
         (None, true) => CommandFinding::read_only("it only lists what it would copy"),
         (None, false) => CommandFinding::mutating("it copies files"),
     };
-    finding = parsed.with_effects(finding, Operands::None);
+    finding = parsed.with_effects(finding, OperandKind::None);
     let moves = has(&["--remove-source-files"]) && !only_looks;
     for source in sources {
         if is_remote(source) {
@@ -119,7 +119,7 @@ fn is_remote(place: &Arg) -> bool {
 }
 
 fn contacts(finding: CommandFinding, place: &Arg) -> CommandFinding {
-    hosts::with_remote(worse(finding, "it contacts a host").at(place.span), place)
+    hosts::with_remote(worse(finding, "it contacts a host").with_span(place.span), place)
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
              --rsync-path=x -n a b; rsync -n --log-file=l a b; rsync -n $x b; rsync -n * b; rsync \
              --daemon; rsync -n --files-from=l a b; rsync rsync://host/m/; rsync host:a",
         ));
-        assert_eq!(find("rsync -n -e ssh a b").cover, RuleCoverage::Exact);
+        assert_eq!(find("rsync -n -e ssh a b").coverage, RuleCoverage::Exact);
     }
 
     #[test]

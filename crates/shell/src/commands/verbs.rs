@@ -107,7 +107,7 @@ pub(super) fn judge(program: &'static VerbProgram, argv: &[Arg]) -> CommandFindi
         },
         None => finding,
     };
-    before.admit_hidden(finding)
+    before.add_hidden_programs(finding)
 }
 
 fn by_verb(program: &'static VerbProgram, words: &[Arg]) -> CommandFinding {
@@ -119,7 +119,7 @@ fn by_verb(program: &'static VerbProgram, words: &[Arg]) -> CommandFinding {
         let name = named[..count].join("/");
         let words = &words[count - 1..];
         if let Some(spec) = program.verbs.iter().find(|spec| spec.is_called(&name)) {
-            return options::judge(spec, words);
+            return options::evaluate(spec, words);
         }
         let mut others = program.others.iter();
         let other = others.find(|other| other.verbs.split(' ').any(|verb| verb == name));
@@ -133,7 +133,7 @@ fn by_verb(program: &'static VerbProgram, words: &[Arg]) -> CommandFinding {
             };
         }
     }
-    CommandFinding::unknown(program.unknown).at(words[0].span)
+    CommandFinding::unknown(program.unknown).with_span(words[0].span)
 }
 
 #[cfg(test)]

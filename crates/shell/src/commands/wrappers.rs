@@ -4,7 +4,7 @@
 use super::{
     options::ParsedArguments,
     shells::{opaque, worse},
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, doubts, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, doubts, runs, writes},
     variables::is_harmless_value,
 };
 use crate::{
@@ -12,52 +12,52 @@ use crate::{
     effect::{CommandFinding, Effect, RuleCoverage, StartedProgram},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(
         &wrapper(
             "timeout",
             "-k: -s: -vfp --kill-after= --signal= --foreground --preserve-status --verbose",
         )
-        .judged(|parsed| transparent(parsed, 1)),
+        .with_evaluator(|parsed| transparent(parsed, 1)),
     ),
-    CommandEntry::Spec(
-        &wrapper("nice", "-n: --adjustment= -#").judged(|parsed| transparent(parsed, 0)),
+    KnownCommand::Spec(
+        &wrapper("nice", "-n: --adjustment= -#").with_evaluator(|parsed| transparent(parsed, 0)),
     ),
-    CommandEntry::Spec(&wrapper("nohup", "").judged(|parsed| transparent(parsed, 0))),
-    CommandEntry::Spec(
+    KnownCommand::Spec(&wrapper("nohup", "").with_evaluator(|parsed| transparent(parsed, 0))),
+    KnownCommand::Spec(
         &wrapper("stdbuf", "-i: -o: -e: --input= --output= --error=")
-            .judged(|parsed| transparent(parsed, 0)),
+            .with_evaluator(|parsed| transparent(parsed, 0)),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "time",
             "-apvqV -f: --append --portability --verbose --quiet --format=",
         )
         .refusing(&[writes("-o> --output>", "writes the times into a file")])
-        .judged(|parsed| transparent(parsed, 0)),
+        .with_evaluator(|parsed| transparent(parsed, 0)),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads("command", "-pvV")
             .style(OptionStyle::Posix)
-            .judged(|parsed| match parsed.has("-v") || parsed.has("-V") {
-                true => parsed.finding(Operands::Text),
+            .with_evaluator(|parsed| match parsed.has("-v") || parsed.has("-V") {
+                true => parsed.finding(OperandKind::Text),
                 false => transparent(parsed, 0),
             }),
     ),
-    CommandEntry::Spec(&wrapper("builtin", "").judged(|parsed| transparent(parsed, 0))),
-    CommandEntry::Spec(&wrapper("noglob", "").judged(|parsed| CommandFinding {
-        cover: RuleCoverage::Transparent,
+    KnownCommand::Spec(&wrapper("builtin", "").with_evaluator(|parsed| transparent(parsed, 0))),
+    KnownCommand::Spec(&wrapper("noglob", "").with_evaluator(|parsed| CommandFinding {
+        coverage: RuleCoverage::Transparent,
         ..worse(transparent(parsed, 0), "bash has no such command")
     })),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper("exec", "-l")
             .refusing(&[
                 doubts("-c", "clears the environment"),
                 runs("-a:", "starts a program under another name"),
             ])
-            .judged(|parsed| starting(parsed.finding(Operands::None), &parsed.operands)),
+            .with_evaluator(|parsed| starting(parsed.finding(OperandKind::None), &parsed.operands)),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &wrapper(
             "env",
             "-0v --null --debug --list-signal-handling --block-signal=? --default-signal=? \
@@ -69,9 +69,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             doubts("-C: --chdir=", "runs it in another directory"),
             runs("-S: --split-string=", "splits a text into arguments"),
         ])
-        .judged(env),
+        .with_evaluator(env),
     ),
-    CommandEntry::Spec(&XARGS),
+    KnownCommand::Spec(&XARGS),
 ];
 
 /// Describes a wrapper: its first operand ends its options, and every argument up to there must be
@@ -83,7 +83,7 @@ pub(super) const fn wrapper(names: &'static str, options: &'static str) -> Comma
 }
 
 /// Returns the operands after the first `own` ones.
-pub(super) fn behind<'a, 'p>(parsed: &'p ParsedArguments<'a>, own: usize) -> &'p [&'a Arg] {
+pub(super) fn started_words<'a, 'p>(parsed: &'p ParsedArguments<'a>, own: usize) -> &'p [&'a Arg] {
     parsed.operands.get(own..).unwrap_or_default()
 }
 
@@ -94,7 +94,7 @@ pub(super) fn starting(finding: CommandFinding, words: &[&Arg]) -> CommandFindin
     };
     let finding = match first.text() {
         Some(_) => finding,
-        None => opaque(finding, "the command it starts is an expansion").at(first.span),
+        None => opaque(finding, "the command it starts is an expansion").with_span(first.span),
     };
     finding.starting(StartedProgram::Command {
         argv: words.iter().map(|word| (*word).clone()).collect(),
@@ -104,19 +104,19 @@ pub(super) fn starting(finding: CommandFinding, words: &[&Arg]) -> CommandFindin
 
 /// Analyzes a wrapper that only starts its command; `own` operands precede the command.
 fn transparent(parsed: &ParsedArguments<'_>, own: usize) -> CommandFinding {
-    let finding = parsed.finding(Operands::None);
+    let finding = parsed.finding(OperandKind::None);
     let cover = match parsed.verdict() {
         None => RuleCoverage::Transparent,
-        Some(finding) => finding.cover,
+        Some(finding) => finding.coverage,
     };
     CommandFinding {
-        cover,
-        ..starting(finding, behind(parsed, own))
+        coverage: cover,
+        ..starting(finding, started_words(parsed, own))
     }
 }
 
 fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let mut finding = parsed.finding(Operands::None);
+    let mut finding = parsed.finding(OperandKind::None);
     let mut own = 0;
     for operand in &parsed.operands {
         let (name, value) = match &operand.value {
@@ -141,7 +141,7 @@ fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
                 finding,
                 "it sets a variable that may change what a command does",
             )
-            .at(operand.span);
+            .with_span(operand.span);
             finding.effects.push(Effect::Env(name.to_owned()));
         }
     }
@@ -151,7 +151,7 @@ fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
             "the command is in a text that it splits into arguments",
         );
     }
-    let command = behind(parsed, own);
+    let command = started_words(parsed, own);
     if command.is_empty() {
         return finding;
     }
@@ -169,7 +169,7 @@ static XARGS: CommandSpec = wrapper(
      --max-chars= --show-limits --help --version",
 )
 .refusing(XARGS_REFUSED)
-.judged(xargs);
+.with_evaluator(xargs);
 
 const XARGS_REFUSED: &[UnsafeOption] = &[
     doubts("-p --interactive", "asks at a terminal"),
@@ -178,10 +178,10 @@ const XARGS_REFUSED: &[UnsafeOption] = &[
 ];
 
 fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::None);
+    let finding = parsed.finding(OperandKind::None);
     let cover = match parsed.options.is_empty() && parsed.verdict().is_none() {
         true => RuleCoverage::Transparent,
-        false => finding.cover,
+        false => finding.coverage,
     };
     if parsed.has("--help") || parsed.has("--version") {
         return finding;
@@ -219,7 +219,7 @@ fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
         Some(_) => finding,
         None => opaque(finding, "the command it starts comes from its input"),
     };
-    CommandFinding { cover, ..finding }.starting(StartedProgram::Command { argv, more })
+    CommandFinding { coverage: cover, ..finding }.starting(StartedProgram::Command { argv, more })
 }
 
 /// Replaces the token with unknown input.
@@ -309,10 +309,10 @@ mod tests {
             "xargs grep",
             "noglob ls",
         ] {
-            assert_eq!(find(line).cover, RuleCoverage::Transparent, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Transparent, "{line}");
         }
         for line in ["env -S ls", "exec -a x ls"] {
-            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
         }
         for line in [
             "env ls",
@@ -321,7 +321,7 @@ mod tests {
             "time -o x ls",
             "command -v ls",
         ] {
-            assert_eq!(find(line).cover, RuleCoverage::Prefix, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Prefix, "{line}");
         }
     }
 

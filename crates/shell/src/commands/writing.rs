@@ -4,28 +4,28 @@ use super::{
     files::{done, fills, work},
     operand_paths::joined,
     options::{ParsedArguments, content, is_no_file, tree},
-    spec::{CommandEntry, CommandSpec, Operands, doubts, runs},
+    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs},
 };
 use crate::{
     arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(
+pub(super) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(
         &CommandSpec::changes(
             "truncate",
             "-co -r: -s: --no-create --io-blocks --reference= --size= --help --version",
             "it changes the size of files",
         )
-        .operands(Operands::Written),
+        .operands(OperandKind::Written),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "tee",
             "-aip --append --ignore-interrupts --output-error=? --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let files = parsed
                 .operands
                 .iter()
@@ -38,19 +38,19 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::changes("sponge", "-a", "it writes what it reads into a file")
-            .operands(Operands::Written),
+            .operands(OperandKind::Written),
     ),
-    CommandEntry::Own("dd", dd),
-    CommandEntry::Spec(
+    KnownCommand::Own("dd", dd),
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "mktemp",
             "-duqt -p: --directory --dry-run --quiet --suffix= --tmpdir=? --help --version",
         )
-        .judged(mktemp),
+        .with_evaluator(mktemp),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "split",
             "-dexu -a: -b: -C: -l: -n: -t: --suffix-length= --additional-suffix= --bytes= \
@@ -58,23 +58,23 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --number= --separator= --unbuffered --verbose --help --version -#",
         )
         .refusing(&[runs("--filter=", "runs a command")])
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let prefix = parsed.operands.get(1).copied();
             pieces(parsed, prefix, "x")
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "csplit",
             "-ksz -b: -f: -n: --suffix-format= --prefix= --keep-files --suppress-matched \
              --digits= --quiet --silent --elide-empty-files --help --version",
         )
-        .judged(|parsed| {
+        .with_evaluator(|parsed| {
             let prefix = parsed.value("-f").or_else(|| parsed.value("--prefix"));
             pieces(parsed, prefix, "xx")
         }),
     ),
-    CommandEntry::Spec(
+    KnownCommand::Spec(
         &CommandSpec::reads(
             "patch",
             "-lcenuNREZTbtfsv -p: -F: -i< -o> -r> -D: -V: -B: -Y: -z: -d: --strip= --fuzz= \
@@ -86,7 +86,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --read-only= --follow-symlinks --help --version",
         )
         .refusing(&[doubts("-g: --get=", "gets files from elsewhere")])
-        .judged(patch),
+        .with_evaluator(patch),
     ),
 ];
 
@@ -125,7 +125,7 @@ fn patch(parsed: &ParsedArguments<'_>) -> CommandFinding {
         true => CommandFinding::read_only("it changes nothing in a dry run"),
         false => parsed.with_effects(
             done(parsed, "it changes the files that the patch names"),
-            Operands::None,
+            OperandKind::None,
         ),
     };
     let read = parsed
@@ -198,7 +198,7 @@ fn dd(argv: &[Arg]) -> CommandFinding {
     let finding = match (writes, doubt) {
         (true, _) => CommandFinding::mutating("it writes into a file"),
         (false, Some(span)) => {
-            CommandFinding::unknown("the result of an expansion may be a file to write").at(span)
+            CommandFinding::unknown("the result of an expansion may be a file to write").with_span(span)
         }
         (false, None) => CommandFinding::read_only("it writes no file"),
     };

@@ -2,12 +2,12 @@
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, runs, writes},
+    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, runs, writes},
 };
 use crate::effect::{CommandFinding, Effect};
 
-pub(super) const ENTRIES: &[CommandEntry] =
-    &[CommandEntry::Spec(&XMLLINT), CommandEntry::Spec(&XSLTPROC)];
+pub(super) const ENTRIES: &[KnownCommand] =
+    &[KnownCommand::Spec(&XMLLINT), KnownCommand::Spec(&XSLTPROC)];
 
 static XMLLINT: CommandSpec = CommandSpec::reads(
     "xmllint",
@@ -32,7 +32,7 @@ static XMLLINT: CommandSpec = CommandSpec::reads(
 ])
 .style(OptionStyle::Words)
 .strict()
-.judged(xmllint);
+.with_evaluator(xmllint);
 
 /// Analyzes `xmllint`. A document may name its DTD, and a schema other schemas, also by URL.
 fn xmllint(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -60,13 +60,13 @@ fn xmllint(parsed: &ParsedArguments<'_>) -> CommandFinding {
         _ if !hosts.is_empty() => Some(CommandFinding::unknown("it contacts a host")),
         Some(given) if !offline => {
             let why = format!("{} may fetch from a host without --nonet", given.name);
-            Some(CommandFinding::unknown(why).at(given.span))
+            Some(CommandFinding::unknown(why).with_span(given.span))
         }
         _ => None,
     };
     let mut finding = match (parsed.verdict(), doubt) {
-        (None, Some(doubt)) => parsed.with_effects(doubt, Operands::None),
-        _ => parsed.finding(Operands::None),
+        (None, Some(doubt)) => parsed.with_effects(doubt, OperandKind::None),
+        _ => parsed.finding(OperandKind::None),
     };
     let files = parsed.operands.iter().filter(|file| {
         let text = file.text().unwrap_or_default();

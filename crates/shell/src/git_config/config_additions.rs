@@ -70,7 +70,7 @@ pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Git
             return vec![GitConfigRisk {
                 key: "a line of it".to_owned(),
                 line: fault.line,
-                why: "cannot be read",
+                effect: "cannot be read",
             }];
         }
     };
@@ -89,7 +89,7 @@ pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Git
         .map(|setting| GitConfigRisk {
             key: setting.name(),
             line: setting.line,
-            why: "is not known to be safe and was added",
+            effect: "is not known to be safe and was added",
         })
         .collect()
 }

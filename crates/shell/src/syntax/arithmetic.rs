@@ -4,12 +4,12 @@
 //! parses the content. The parser does the same, and then requires the parsed content to end at
 //! exactly that place.
 
-use super::words::{Pieces, PlacedPart, Quote};
+use super::words::{WordPieces, PlacedPart, QuoteContext};
 use super::{MAX_ARITHMETIC, ParseResult, Parser};
-use crate::ast::{Arithmetic, PartKind, ShellWord};
+use crate::ast::{ArithmeticExpression, PartKind, ShellWord};
 
 /// The closing parenthesis that matches an opening one.
-pub(super) struct Close {
+pub(super) struct ClosingParenthesis {
     at: usize,
     /// The next byte is a closing parenthesis too, so the content is arithmetic.
     pub(super) doubled: bool,
@@ -19,7 +19,7 @@ pub(super) struct Close {
     certain: bool,
 }
 
-impl Close {
+impl ClosingParenthesis {
     pub(super) fn must_be_certain(&self, parser: &Parser<'_>) -> ParseResult<()> {
         if self.certain {
             return Ok(());
@@ -31,7 +31,7 @@ impl Close {
 
 /// The end of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum ExpressionEnd {
     /// The parenthesis at this offset.
     Parenthesis(usize),
     /// `]` of `$[…]`.
@@ -44,7 +44,7 @@ enum End {
 
 impl Parser<'_> {
     /// Finds the parenthesis that closes the one at `from`, with bash's counting rules.
-    pub(super) fn matching_parenthesis(&self, from: usize) -> ParseResult<Close> {
+    pub(super) fn matching_parenthesis(&self, from: usize) -> ParseResult<ClosingParenthesis> {
         let bytes = self.source.text.as_bytes();
         let mut depth = 0_usize;
         let mut certain = true;
@@ -58,7 +58,7 @@ impl Parser<'_> {
                     if depth == 0 {
                         let doubled = bytes.get(at + 1) == Some(&b')');
                         let broken = bytes.get(at + 1) == Some(&b'\n');
-                        return Ok(Close {
+                        return Ok(ClosingParenthesis {
                             at,
                             doubled,
                             broken,
@@ -102,8 +102,8 @@ impl Parser<'_> {
     }
 
     /// Parses the content of `((…))`; the cursor is after both opening parentheses.
-    pub(super) fn parenthesized_arithmetic(&mut self, close: Close) -> ParseResult<Arithmetic> {
-        let expression = self.expression(End::Parenthesis(close.at))?;
+    pub(super) fn parenthesized_arithmetic(&mut self, close: ClosingParenthesis) -> ParseResult<ArithmeticExpression> {
+        let expression = self.expression(ExpressionEnd::Parenthesis(close.at))?;
         if self.at != close.at {
             return Err(self.unexpected("expected `))`"));
         }
@@ -112,11 +112,11 @@ impl Parser<'_> {
     }
 
     /// Parses the three expressions of `for ((…))`.
-    pub(super) fn arithmetic_clauses(&mut self, close: Close) -> ParseResult<Vec<Arithmetic>> {
+    pub(super) fn arithmetic_clauses(&mut self, close: ClosingParenthesis) -> ParseResult<Vec<ArithmeticExpression>> {
         let whole = self.at;
         let mut clauses = Vec::new();
         loop {
-            clauses.push(self.expression(End::Parenthesis(close.at))?);
+            clauses.push(self.expression(ExpressionEnd::Parenthesis(close.at))?);
             if self.at == close.at {
                 break;
             }
@@ -130,25 +130,25 @@ impl Parser<'_> {
     }
 
     /// Parses the content of `$[…]`; the cursor is after the bracket.
-    pub(super) fn bracketed_arithmetic(&mut self) -> ParseResult<Arithmetic> {
-        let expression = self.expression(End::Bracket)?;
+    pub(super) fn bracketed_arithmetic(&mut self) -> ParseResult<ArithmeticExpression> {
+        let expression = self.expression(ExpressionEnd::Bracket)?;
         self.expect(b']', "at the end of `$[`")?;
         Ok(expression)
     }
 
     /// Parses the content of `[…]` after a variable name; the cursor is after the bracket.
-    pub(super) fn subscript(&mut self) -> ParseResult<Arithmetic> {
-        let expression = self.expression(End::Subscript)?;
+    pub(super) fn subscript(&mut self) -> ParseResult<ArithmeticExpression> {
+        let expression = self.expression(ExpressionEnd::Subscript)?;
         self.expect(b']', "at the end of a subscript")?;
         Ok(expression)
     }
 
     /// Parses the offset and length of `${x:…}`; the cursor is after the first `:`.
-    pub(super) fn slice(&mut self) -> ParseResult<Vec<Arithmetic>> {
+    pub(super) fn slice(&mut self) -> ParseResult<Vec<ArithmeticExpression>> {
         let start = self.at;
-        let mut bounds = vec![self.expression(End::Slice)?];
+        let mut bounds = vec![self.expression(ExpressionEnd::Slice)?];
         if self.eat(b':') {
-            bounds.push(self.expression(End::Slice)?);
+            bounds.push(self.expression(ExpressionEnd::Slice)?);
         }
         if bounds[0].span.start == bounds[0].span.end && bounds.len() == 1 {
             return Err(self.error(start, self.at, "a slice without an offset"));
@@ -160,7 +160,7 @@ impl Parser<'_> {
     /// Like [`Self::subscript`], but returns a shell word, for assignments.
     pub(super) fn subscript_word(&mut self) -> ParseResult<ShellWord> {
         let start = self.at;
-        let pieces = self.expression_pieces(End::Subscript)?;
+        let pieces = self.expression_pieces(ExpressionEnd::Subscript)?;
         let span = self.span(start, self.at);
         self.expect(b']', "at the end of a subscript")?;
         Ok(ShellWord {
@@ -169,33 +169,33 @@ impl Parser<'_> {
         })
     }
 
-    fn expression(&mut self, end: End) -> ParseResult<Arithmetic> {
+    fn expression(&mut self, end: ExpressionEnd) -> ParseResult<ArithmeticExpression> {
         let start = self.at;
         let mut expansions = self.expression_pieces(end)?;
         expansions.retain(|piece| !matches!(piece.kind, PartKind::Text(_)));
-        Ok(Arithmetic {
+        Ok(ArithmeticExpression {
             span: self.span(start, self.at),
             text: self.source.text[start..self.at].replace("\\\n", ""),
             parts: self.parts(expansions),
         })
     }
 
-    fn expression_pieces(&mut self, end: End) -> ParseResult<Vec<PlacedPart>> {
+    fn expression_pieces(&mut self, end: ExpressionEnd) -> ParseResult<Vec<PlacedPart>> {
         if self.bounds.arithmetic == MAX_ARITHMETIC {
             return Err(self.error(self.at, self.at, "arithmetic is nested too deeply"));
         }
         self.enter()?;
         self.bounds.arithmetic += 1;
         let start = self.at;
-        let mut pieces = Pieces::default();
+        let mut pieces = WordPieces::default();
         let mut brackets = 0_usize;
         let mut parentheses = 0_usize;
         while let Some(byte) = self.peek() {
             match (byte, end) {
-                (b')', End::Parenthesis(close)) if self.at >= close => break,
-                (b';', End::Parenthesis(_)) if parentheses == 0 => break,
-                (b']', End::Bracket | End::Subscript) if brackets == 0 => break,
-                (b':' | b'}', End::Slice) if parentheses == 0 => break,
+                (b')', ExpressionEnd::Parenthesis(close)) if self.at >= close => break,
+                (b';', ExpressionEnd::Parenthesis(_)) if parentheses == 0 => break,
+                (b']', ExpressionEnd::Bracket | ExpressionEnd::Subscript) if brackets == 0 => break,
+                (b':' | b'}', ExpressionEnd::Slice) if parentheses == 0 => break,
                 _ => {}
             }
             match byte {
@@ -213,7 +213,7 @@ impl Parser<'_> {
         if parentheses > 0 {
             return Err(self.unexpected("a parenthesis without its end"));
         }
-        if let End::Parenthesis(close) = end
+        if let ExpressionEnd::Parenthesis(close) = end
             && (self.at > close || self.byte(self.at).is_none())
         {
             return Err(self.error(start, close, "arithmetic whose end is ambiguous"));
@@ -223,20 +223,20 @@ impl Parser<'_> {
         Ok(pieces.list)
     }
 
-    fn arithmetic_piece(&mut self, byte: u8, end: End, pieces: &mut Pieces) -> ParseResult<()> {
+    fn arithmetic_piece(&mut self, byte: u8, end: ExpressionEnd, pieces: &mut WordPieces) -> ParseResult<()> {
         match byte {
             b'$' if matches!(self.second(), Some(b'\'' | b'"')) => {}
-            b'$' => return self.dollar(Quote::Arithmetic, pieces),
-            b'`' => return self.backquoted(Quote::Arithmetic, pieces),
-            b'"' if end != End::Slice => {
+            b'$' => return self.dollar(QuoteContext::Arithmetic, pieces),
+            b'`' => return self.backquoted(QuoteContext::Arithmetic, pieces),
+            b'"' if end != ExpressionEnd::Slice => {
                 self.odd_braces = true;
                 let start = self.at;
                 return self.double_quoted(start, pieces);
             }
-            b'\'' if end == End::Subscript => return self.plain_single_quoted(pieces).map(drop),
+            b'\'' if end == ExpressionEnd::Subscript => return self.plain_single_quoted(pieces).map(drop),
             b'\\' | b'\'' | b'"' | b'{' | b'}' | b';' => {}
             b'<' | b'>'
-                if matches!(end, End::Subscript | End::Slice) && self.second() == Some(b'(') => {}
+                if matches!(end, ExpressionEnd::Subscript | ExpressionEnd::Slice) && self.second() == Some(b'(') => {}
             // Bash may treat this as a comment while it searches for the end, unless it is the `#`
             // of `16#ff`.
             b'#' if self.at == 0

@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::cursor::ends_word;
-use super::words::{ExpansionStyle, Pieces, PlacedPart};
+use super::words::{ExpansionStyle, WordPieces, PlacedPart};
 use super::{ParseResult, Parser};
 use crate::ast::{AssignedValue, Assignment, PartKind, ShellWord, WordPart};
 
@@ -163,7 +163,7 @@ impl Parser<'_> {
         }
         let list = self.at;
         let elements = self.array()?;
-        let mut pieces = Pieces::default();
+        let mut pieces = WordPieces::default();
         pieces.text(start, list, true, &self.source.text[start..list]);
         pieces.push(PlacedPart {
             start: list,

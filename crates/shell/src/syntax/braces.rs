@@ -4,7 +4,7 @@
 //! happen.
 
 use super::cursor::starts_name;
-use super::sequences::{self, Sequence, sequence};
+use super::sequences::{self, BraceSequence, sequence};
 use super::words::PlacedPart;
 use super::{ParseResult, Parser};
 use crate::ast::PartKind;
@@ -26,15 +26,15 @@ pub(super) const MAX_EXPANDED: u64 = 1 << 26;
 
 /// An element of a word during brace expansion: an unquoted character, or any other piece.
 #[derive(Clone, Copy)]
-enum Element {
+enum WordElement {
     Character(char),
     Piece,
 }
 
 /// The word being expanded.
-struct Braced {
+struct BracedWord {
     pieces: Vec<PlacedPart>,
-    elements: Vec<Element>,
+    elements: Vec<WordElement>,
     /// For each element: the index of its piece, and its start and end in the text.
     origins: Vec<(usize, usize, usize)>,
     /// For each piece: whether it is `$name` without braces, whose end depends on the text after
@@ -42,17 +42,17 @@ struct Braced {
     bare_names: Vec<bool>,
 }
 
-impl Braced {
+impl BracedWord {
     fn character(&self, at: usize) -> Option<char> {
         match self.elements.get(at) {
-            Some(Element::Character(character)) => Some(*character),
+            Some(WordElement::Character(character)) => Some(*character),
             _ => None,
         }
     }
 
     fn piece(&self, at: usize) -> Option<&PlacedPart> {
         match self.elements.get(at) {
-            Some(Element::Piece) => Some(&self.pieces[self.origins[at].0]),
+            Some(WordElement::Piece) => Some(&self.pieces[self.origins[at].0]),
             _ => None,
         }
     }
@@ -182,9 +182,9 @@ impl Braced {
         }
         if commas.is_empty() {
             return match self.sequence(open, close) {
-                Sequence::Texts(texts) => Some(texts),
-                Sequence::Literal => Some(vec![self.plain(open, close + 1)?]),
-                Sequence::Uncertain => None,
+                BraceSequence::Texts(texts) => Some(texts),
+                BraceSequence::Literal => Some(vec![self.plain(open, close + 1)?]),
+                BraceSequence::Uncertain => None,
             };
         }
         let mut texts = Vec::new();
@@ -203,15 +203,15 @@ impl Braced {
     }
 
     /// Parses `{x..y}` or `{x..y..step}`.
-    fn sequence(&self, open: usize, close: usize) -> Sequence {
+    fn sequence(&self, open: usize, close: usize) -> BraceSequence {
         let mut text = String::new();
         for at in open + 1..close {
             match self.character(at) {
                 Some(found) if found.is_ascii_alphanumeric() || "+-.".contains(found) => {
                     text.push(found);
                 }
-                Some(_) => return Sequence::Literal,
-                None => return Sequence::Uncertain,
+                Some(_) => return BraceSequence::Literal,
+                None => return BraceSequence::Uncertain,
             }
         }
         sequence(&text)
@@ -222,9 +222,9 @@ impl Braced {
         let mut text = String::new();
         for at in from..to {
             match self.elements[at] {
-                Element::Character('~' | '*' | '?' | '[' | ']') => return None,
-                Element::Character(character) => text.push(character),
-                Element::Piece => match &self.piece(at)?.kind {
+                WordElement::Character('~' | '*' | '?' | '[' | ']') => return None,
+                WordElement::Character(character) => text.push(character),
+                WordElement::Piece => match &self.piece(at)?.kind {
                     PartKind::Text(quoted) => text.push_str(quoted),
                     _ => return None,
                 },
@@ -240,10 +240,10 @@ impl Braced {
     /// Returns whether the element here would continue a variable name.
     fn continues_name(&self, at: usize) -> bool {
         match self.elements.get(at) {
-            Some(Element::Character(next)) => {
+            Some(WordElement::Character(next)) => {
                 next.is_ascii_alphanumeric() || matches!(next, '_' | '{' | '[')
             }
-            Some(Element::Piece) => !self.piece(at).is_some_and(|piece| piece.quoted),
+            Some(WordElement::Piece) => !self.piece(at).is_some_and(|piece| piece.quoted),
             None => false,
         }
     }
@@ -273,7 +273,7 @@ impl Parser<'_> {
     ) -> ParseResult<Vec<PlacedPart>> {
         let word = self.braced(pieces);
         let length = word.elements.len();
-        let opening = |element: &&Element| matches!(element, Element::Character('{'));
+        let opening = |element: &&WordElement| matches!(element, WordElement::Character('{'));
         let opened = word.elements.iter().filter(opening).count();
         let many = length > MAX_LENGTH || opened > MAX_OPEN;
         self.refuse_many_words(&word, opened)?;
@@ -292,7 +292,7 @@ impl Parser<'_> {
             self.copy(&word, from, open, &mut result);
             let literal = !many
                 && word.commas(open, close).is_empty()
-                && matches!(word.sequence(open, close), Sequence::Literal)
+                && matches!(word.sequence(open, close), BraceSequence::Literal)
                 && !word.hides_comma(open, close);
             if literal {
                 self.copy(&word, open, close + 1, &mut result);
@@ -310,7 +310,7 @@ impl Parser<'_> {
 
     /// Rejects a brace expansion that would fill the memory of the shell, alone or together with
     /// others of the line.
-    fn refuse_many_words(&mut self, word: &Braced, opened: usize) -> ParseResult<()> {
+    fn refuse_many_words(&mut self, word: &BracedWord, opened: usize) -> ParseResult<()> {
         let length = word.elements.len();
         if opened == 0 || length == 0 {
             return Ok(());
@@ -339,7 +339,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn braced(&self, pieces: Vec<PlacedPart>) -> Braced {
+    fn braced(&self, pieces: Vec<PlacedPart>) -> BracedWord {
         let mut elements = Vec::new();
         let mut origins = Vec::new();
         for (index, piece) in pieces.iter().enumerate() {
@@ -347,13 +347,13 @@ impl Parser<'_> {
                 PartKind::Text(text) if !piece.quoted => {
                     let places = self.places(piece);
                     for (at, character) in text.chars().enumerate() {
-                        elements.push(Element::Character(character));
+                        elements.push(WordElement::Character(character));
                         let end = places.get(at + 1).copied().unwrap_or(piece.end);
                         origins.push((index, places[at], end));
                     }
                 }
                 _ => {
-                    elements.push(Element::Piece);
+                    elements.push(WordElement::Piece);
                     origins.push((index, piece.start, piece.end));
                 }
             }
@@ -367,7 +367,7 @@ impl Parser<'_> {
                 && !piece.quoted
                 && self.byte(name).is_some_and(starts_name)
         };
-        Braced {
+        BracedWord {
             bare_names: pieces.iter().map(bare).collect(),
             pieces,
             elements,
@@ -376,16 +376,16 @@ impl Parser<'_> {
     }
 
     /// Copies elements outside of every group unchanged.
-    fn copy(&self, word: &Braced, from: usize, to: usize, result: &mut Vec<PlacedPart>) {
+    fn copy(&self, word: &BracedWord, from: usize, to: usize, result: &mut Vec<PlacedPart>) {
         let mut glue = false;
         for at in from..to {
             let (index, start, end) = word.origins[at];
             match word.elements[at] {
-                Element::Piece => {
+                WordElement::Piece => {
                     result.push(word.pieces[index].clone());
                     glue = false;
                 }
-                Element::Character(character) => {
+                WordElement::Character(character) => {
                     match result.last_mut() {
                         Some(PlacedPart {
                             end: last,
@@ -412,7 +412,7 @@ impl Parser<'_> {
     /// parts without texts around them.
     fn push_group(
         &mut self,
-        word: &Braced,
+        word: &BracedWord,
         open: usize,
         close: usize,
         texts: Option<Vec<String>>,
@@ -456,7 +456,7 @@ impl Parser<'_> {
 
     fn refuse_changed_names(
         &self,
-        word: &Braced,
+        word: &BracedWord,
         open: usize,
         close: usize,
         many: bool,

@@ -3,7 +3,7 @@
 use super::words::ExpansionStyle;
 use super::{ParseResult, Parser};
 use crate::ast::{
-    AssignedValue, Command, CommandKind, Item, PartKind, Pipeline, Script, Separator, ShellWord,
+    AssignedValue, CommandNode, CommandKind, ScriptItem, PartKind, Pipeline, ShellScript, ListSeparator, ShellWord,
 };
 
 /// The end of a list.
@@ -30,7 +30,7 @@ const DECLARATIONS: [&str; 5] = ["declare", "export", "local", "readonly", "type
 
 impl Parser<'_> {
     /// Parses everything up to the end of the text.
-    pub(super) fn whole_script(&mut self) -> ParseResult<Script> {
+    pub(super) fn whole_script(&mut self) -> ParseResult<ShellScript> {
         let mut script = self.script(ListTerminator::End)?;
         self.finish_documents(&mut script)?;
         Ok(script)
@@ -40,7 +40,7 @@ impl Parser<'_> {
     pub(super) fn body(
         &mut self,
         until: &'static [&'static str],
-    ) -> ParseResult<(Script, &'static str)> {
+    ) -> ParseResult<(ShellScript, &'static str)> {
         let script = self.script(ListTerminator::Word(until))?;
         if script.items.is_empty() {
             return Err(self.unexpected("expected a command"));
@@ -54,7 +54,7 @@ impl Parser<'_> {
     }
 
     /// Parses a list, up to its end.
-    pub(super) fn script(&mut self, until: ListTerminator) -> ParseResult<Script> {
+    pub(super) fn script(&mut self, until: ListTerminator) -> ParseResult<ShellScript> {
         let mut items = Vec::new();
         let mut joined = false;
         loop {
@@ -67,16 +67,16 @@ impl Parser<'_> {
             }
             let (pipeline, compound) = self.pipeline()?;
             let then = self.separator(until, compound)?;
-            joined = matches!(then, Some(Separator::And | Separator::Or));
-            items.push(Item {
+            joined = matches!(then, Some(ListSeparator::And | ListSeparator::Or));
+            items.push(ScriptItem {
                 pipeline,
-                then: then.unwrap_or(Separator::Sequence),
+                then: then.unwrap_or(ListSeparator::Sequence),
             });
             if then.is_none() {
                 break;
             }
         }
-        Ok(Script { items })
+        Ok(ShellScript { items })
     }
 
     /// Returns whether the list ends here, at the start of a command.
@@ -101,22 +101,22 @@ impl Parser<'_> {
         &mut self,
         until: ListTerminator,
         compound: bool,
-    ) -> ParseResult<Option<Separator>> {
+    ) -> ParseResult<Option<ListSeparator>> {
         self.gap()?;
         let separator = match (self.peek(), self.second()) {
             (None, _) => None,
-            (Some(b'\n'), _) => return Ok(Some(Separator::Sequence)),
+            (Some(b'\n'), _) => return Ok(Some(ListSeparator::Sequence)),
             (Some(b';'), Some(b';' | b'&')) if until == ListTerminator::Arm => return Ok(None),
             (Some(b';'), Some(b';' | b'&')) => {
                 return Err(self.unexpected("the end of an arm outside `case`"));
             }
             (Some(b';'), _) => {
                 self.semicolons += 1;
-                Some(Separator::Sequence)
+                Some(ListSeparator::Sequence)
             }
-            (Some(b'&'), Some(b'&')) => Some(Separator::And),
-            (Some(b'|'), Some(b'|')) => Some(Separator::Or),
-            (Some(b'&'), _) => Some(Separator::Background),
+            (Some(b'&'), Some(b'&')) => Some(ListSeparator::And),
+            (Some(b'|'), Some(b'|')) => Some(ListSeparator::Or),
+            (Some(b'&'), _) => Some(ListSeparator::Background),
             (Some(b')'), _) if until == ListTerminator::Parenthesis => return Ok(None),
             // After a compound command, bash recognises the end of the list without a separator.
             _ if compound && self.at_end(until) => return Ok(None),
@@ -125,7 +125,7 @@ impl Parser<'_> {
         if separator.is_some() {
             self.at += 1;
         }
-        if let Some(Separator::And | Separator::Or) = separator {
+        if let Some(ListSeparator::And | ListSeparator::Or) = separator {
             self.peek();
             self.at += 1;
         }
@@ -197,7 +197,7 @@ impl Parser<'_> {
     }
 
     /// Parses a command with its redirections. The cursor is left directly after it.
-    pub(super) fn command(&mut self, first: bool) -> ParseResult<Command> {
+    pub(super) fn command(&mut self, first: bool) -> ParseResult<CommandNode> {
         self.enter()?;
         self.peek();
         let start = self.at;
@@ -227,7 +227,7 @@ impl Parser<'_> {
                 }
                 let end = if redirects.is_empty() { end } else { self.at };
                 self.at = end;
-                Command {
+                CommandNode {
                     span: self.span(start, end),
                     kind,
                     redirects,
@@ -240,7 +240,7 @@ impl Parser<'_> {
     }
 
     /// Parses assignments, words and redirections, or a function if `()` follows the first word.
-    fn simple_command(&mut self, start: usize) -> ParseResult<Command> {
+    fn simple_command(&mut self, start: usize) -> ParseResult<CommandNode> {
         let mut assignments = Vec::new();
         let mut words: Vec<ShellWord> = Vec::new();
         let mut redirects = Vec::new();
@@ -306,7 +306,7 @@ impl Parser<'_> {
         words.shrink_to_fit();
         assignments.shrink_to_fit();
         redirects.shrink_to_fit();
-        Ok(Command {
+        Ok(CommandNode {
             span: self.span(start, end),
             kind: CommandKind::Simple { assignments, words },
             redirects,

@@ -4,7 +4,7 @@ use super::commands::{ListTerminator, RESERVED, plain_text};
 use super::cursor::in_name;
 use super::words::ExpansionStyle;
 use super::{ParseResult, Parser};
-use crate::ast::{Arm, Command, CommandKind, Script, ShellWord};
+use crate::ast::{CaseArm, CommandNode, CommandKind, ShellScript, ShellWord};
 
 impl Parser<'_> {
     /// Parses the command that begins with the reserved word at the cursor, which ends at `end`.
@@ -153,7 +153,7 @@ impl Parser<'_> {
     }
 
     /// Parses `do … done`, or `{ … }`.
-    fn loop_body(&mut self) -> ParseResult<Script> {
+    fn loop_body(&mut self) -> ParseResult<ShellScript> {
         if self.eat_bare("do") {
             return Ok(self.body(&["done"])?.0);
         }
@@ -180,7 +180,7 @@ impl Parser<'_> {
         }
     }
 
-    fn arm(&mut self) -> ParseResult<Arm> {
+    fn arm(&mut self) -> ParseResult<CaseArm> {
         if self.bounds.is_scanned() {
             return Err(self.unexpected("`case` inside `((`"));
         }
@@ -214,18 +214,18 @@ impl Parser<'_> {
         } else if !self.at_bare("esac") {
             return Err(self.unexpected("expected `;;`"));
         }
-        Ok(Arm { patterns, body })
+        Ok(CaseArm { patterns, body })
     }
 
     /// Parses the `()` after the name of a function, and its body.
-    pub(super) fn function(&mut self, start: usize, name: &ShellWord) -> ParseResult<Command> {
+    pub(super) fn function(&mut self, start: usize, name: &ShellWord) -> ParseResult<CommandNode> {
         let Some(name) = plain_text(name).filter(|name| is_function_name(name)) else {
             return Err(self.unexpected("a parenthesis after text that cannot name a function"));
         };
         let name = name.to_owned();
         self.empty_parentheses()?;
         let kind = self.function_body(name)?;
-        Ok(Command {
+        Ok(CommandNode {
             span: self.span(start, self.at),
             kind,
             redirects: Vec::new(),
@@ -302,7 +302,7 @@ impl Parser<'_> {
 
     /// Rejects a reserved word as the second word: bash then takes the first word after `coproc` as
     /// a name.
-    fn refuse_reserved_second_word(&self, command: &Command) -> ParseResult<()> {
+    fn refuse_reserved_second_word(&self, command: &CommandNode) -> ParseResult<()> {
         let CommandKind::Simple { words, .. } = &command.kind else {
             return Ok(());
         };
@@ -324,7 +324,7 @@ impl Parser<'_> {
                 .is_some_and(|bare| starts.contains(&bare.text()))
     }
 
-    fn compound_command(&mut self) -> ParseResult<Command> {
+    fn compound_command(&mut self) -> ParseResult<CommandNode> {
         match self.at_compound() {
             true => self.command(true),
             false => Err(self.unexpected("expected a compound command")),

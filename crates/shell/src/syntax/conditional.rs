@@ -1,6 +1,6 @@
 //! `[[ … ]]`.
 
-use super::words::{ExpansionStyle, Pieces, PlacedPart};
+use super::words::{ExpansionStyle, WordPieces, PlacedPart};
 use super::{ParseResult, Parser};
 use crate::ast::{CommandKind, PartKind, ShellWord, TestItem};
 
@@ -150,7 +150,7 @@ impl Parser<'_> {
             return Err(self.unexpected("expected a regular expression"));
         }
         let start = self.at;
-        let mut pieces = Pieces::default();
+        let mut pieces = WordPieces::default();
         let mut depth = 0_usize;
         while let Some(byte) = self.peek() {
             let literal = match byte {

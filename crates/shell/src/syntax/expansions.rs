@@ -5,15 +5,15 @@ use std::mem;
 use super::commands::ListTerminator;
 use super::cursor::starts_name;
 use super::source::RewrittenSource;
-use super::words::{Pieces, PlacedPart, Quote};
+use super::words::{WordPieces, PlacedPart, QuoteContext};
 use super::{ParseResult, Parser};
 use crate::ast::{
-    CommandKind, Item, Parameter, ParameterOperation, PartKind, Script, Separator, ShellWord,
+    CommandKind, ScriptItem, ParameterExpansion, ParameterOperation, PartKind, ShellScript, ListSeparator, ShellWord,
 };
 
 impl Parser<'_> {
     /// Parses the `$` at the cursor and the expansion that it begins.
-    pub(super) fn dollar(&mut self, quote: Quote, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn dollar(&mut self, quote: QuoteContext, pieces: &mut WordPieces) -> ParseResult<()> {
         let start = self.at;
         let second = self.second();
         self.at += 1;
@@ -31,19 +31,19 @@ impl Parser<'_> {
                 self.at += 1;
                 PartKind::Arithmetic(self.bracketed_arithmetic()?)
             }
-            Some(b'\'' | b'"') if quote == Quote::None && self.bounds.is_scanned() => {
+            Some(b'\'' | b'"') if quote == QuoteContext::None && self.bounds.is_scanned() => {
                 // Bash replaces it while it searches for the end, and reads the result again.
                 return Err(self.unexpected("`$'` or `$\"` inside `((`"));
             }
-            Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
-            Some(b'"') if quote == Quote::None => {
+            Some(b'\'') if quote == QuoteContext::None => return self.ansi_quoted(start, pieces),
+            Some(b'"') if quote == QuoteContext::None => {
                 // Bash evaluates the translation, if the variable names a message catalog that
                 // contains one.
                 pieces.push(PlacedPart {
                     start,
                     end: self.at,
                     quoted: true,
-                    kind: PartKind::Parameter(Parameter {
+                    kind: PartKind::Parameter(ParameterExpansion {
                         name: "TEXTDOMAIN".to_owned(),
                         operation: ParameterOperation::Evaluates,
                     }),
@@ -57,7 +57,7 @@ impl Parser<'_> {
                 plain(char::from(byte).to_string())
             }
             _ => {
-                pieces.text(start, self.at, quote != Quote::None, "$");
+                pieces.text(start, self.at, quote != QuoteContext::None, "$");
                 return Ok(());
             }
         };
@@ -65,7 +65,7 @@ impl Parser<'_> {
         pieces.push(PlacedPart {
             start,
             end: self.at,
-            quoted: quote != Quote::None,
+            quoted: quote != QuoteContext::None,
             kind,
         });
         Ok(())
@@ -87,7 +87,7 @@ impl Parser<'_> {
     }
 
     /// Parses `<(` or `>(` at the cursor.
-    pub(super) fn process_substitution(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn process_substitution(&mut self, pieces: &mut WordPieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
         self.peek();
@@ -111,7 +111,7 @@ impl Parser<'_> {
 
     /// Like [`Self::substituted_script`], but for a script that begins with a parenthesis. Bash has
     /// already searched for its end.
-    fn scanned_script(&mut self) -> ParseResult<Script> {
+    fn scanned_script(&mut self) -> ParseResult<ShellScript> {
         self.enter_scanned()?;
         let script = self.substituted_script()?;
         self.bounds.scanned -= 1;
@@ -119,7 +119,7 @@ impl Parser<'_> {
     }
 
     /// Parses a script up to and including `)`. The here-documents inside belong to this script.
-    fn substituted_script(&mut self) -> ParseResult<Script> {
+    fn substituted_script(&mut self) -> ParseResult<ShellScript> {
         self.enter()?;
         let outer = mem::take(&mut self.documents);
         let semicolons = mem::take(&mut self.semicolons);
@@ -148,7 +148,7 @@ impl Parser<'_> {
     }
 
     /// Parses the backquote at the cursor, up to the next one. Bash removes the backslashes first.
-    pub(super) fn backquoted(&mut self, quote: Quote, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn backquoted(&mut self, quote: QuoteContext, pieces: &mut WordPieces) -> ParseResult<()> {
         let start = self.at;
         let mut rewritten = RewrittenSource::new(&self.source, start + 1);
         let mut kept = start + 1;
@@ -160,25 +160,25 @@ impl Parser<'_> {
                 Some(b'\\') => {
                     let dropped = match (self.byte(at + 1), quote) {
                         (Some(b'\n'), _) => 2,
-                        (Some(b'`' | b'$' | b'\\'), _) | (Some(b'"'), Quote::Double) => 1,
-                        (Some(b'"'), Quote::BracedDouble | Quote::Arithmetic) => {
+                        (Some(b'`' | b'$' | b'\\'), _) | (Some(b'"'), QuoteContext::Double) => 1,
+                        (Some(b'"'), QuoteContext::BracedDouble | QuoteContext::Arithmetic) => {
                             let message = "an escaped quote in backquotes here is ambiguous";
                             return Err(self.error(at, at + 2, message));
                         }
                         _ => 0,
                     };
-                    rewritten.keep(&self.source, kept, at);
+                    rewritten.copy_range(&self.source, kept, at);
                     kept = at + dropped;
                     at += 2;
                 }
                 Some(byte) => {
                     // Inside double quotes, bash's brace expansion takes this as the closing quote.
-                    self.odd_braces |= byte == b'"' && quote != Quote::None;
+                    self.odd_braces |= byte == b'"' && quote != QuoteContext::None;
                     at += 1;
                 }
             }
         }
-        rewritten.keep(&self.source, kept, at);
+        rewritten.copy_range(&self.source, kept, at);
         self.enter()?;
         let script = self.within(&rewritten, |inner| inner.whole_script())?;
         self.leave();
@@ -187,7 +187,7 @@ impl Parser<'_> {
         pieces.push(PlacedPart {
             start,
             end: self.at,
-            quoted: quote != Quote::None,
+            quoted: quote != QuoteContext::None,
             kind: PartKind::Command(script),
         });
         Ok(())
@@ -195,8 +195,8 @@ impl Parser<'_> {
 }
 
 /// Returns whether the script has only simple commands, none of them in the background.
-fn is_simple(script: &Script) -> bool {
-    let background = |item: &Item| item.then == Separator::Background;
+fn is_simple(script: &ShellScript) -> bool {
+    let background = |item: &ScriptItem| item.then == ListSeparator::Background;
     if script.items.iter().any(background) {
         return false;
     }
@@ -206,7 +206,7 @@ fn is_simple(script: &Script) -> bool {
 
 /// Returns whether both of bash's readings of a substitution agree on a leading `time`. The first
 /// reading treats it as a command name, so the rest must be words in both readings.
-fn keeps_time(script: &Script) -> bool {
+fn keeps_time(script: &ShellScript) -> bool {
     let Some(first) = script.items.first() else {
         return false;
     };
@@ -224,7 +224,7 @@ fn keeps_time(script: &Script) -> bool {
 }
 
 fn plain(name: String) -> PartKind {
-    PartKind::Parameter(Parameter {
+    PartKind::Parameter(ParameterExpansion {
         name,
         operation: ParameterOperation::Plain,
     })

@@ -4,10 +4,10 @@ use std::mem;
 
 use super::cursor::ends_word;
 use super::source::RewrittenSource;
-use super::words::{Pieces, Quote};
+use super::words::{WordPieces, QuoteContext};
 use super::{ParseResult, Parser};
 use crate::ast::{
-    Command, CommandKind, PartKind, Redirect, RedirectOperator, Script, ShellWord, Span, WordPart,
+    CommandNode, CommandKind, PartKind, Redirect, RedirectOperator, ShellScript, ShellWord, Span, WordPart,
 };
 
 /// The here-documents of one script.
@@ -199,7 +199,7 @@ impl Parser<'_> {
                 }
                 Some(b'\\') if !quoted => {
                     if self.byte(at + 1) == Some(b'\n') {
-                        body.keep(&self.source, kept, at);
+                        body.copy_range(&self.source, kept, at);
                         kept = at + 2;
                     }
                     at = (at + 2).min(self.source.text.len());
@@ -207,17 +207,17 @@ impl Parser<'_> {
                 Some(_) => at += 1,
             }
         }
-        body.keep(&self.source, kept, at);
+        body.copy_range(&self.source, kept, at);
         self.at = at;
     }
 
     /// Parses the expansions of a body with an unquoted tag.
     fn document_parts(&mut self) -> ParseResult<Vec<WordPart>> {
-        let mut pieces = Pieces::default();
+        let mut pieces = WordPieces::default();
         while let Some(byte) = self.peek() {
             match byte {
-                b'$' => self.dollar(Quote::HereDocument, &mut pieces)?,
-                b'`' => self.backquoted(Quote::HereDocument, &mut pieces)?,
+                b'$' => self.dollar(QuoteContext::HereDocument, &mut pieces)?,
+                b'`' => self.backquoted(QuoteContext::HereDocument, &mut pieces)?,
                 b'\\' => self.double_quoted_escape(b"$`\\", &mut pieces)?,
                 _ => self.plain_run(b"$`\\", &mut pieces),
             }
@@ -226,14 +226,14 @@ impl Parser<'_> {
     }
 
     /// Moves the bodies into their redirections, once the script that announced them is complete.
-    pub(super) fn finish_documents(&mut self, script: &mut Script) -> ParseResult<()> {
+    pub(super) fn finish_documents(&mut self, script: &mut ShellScript) -> ParseResult<()> {
         if let Some(pending) = self.documents.pending.first() {
             let at = pending.at;
             return Err(self.error(at, at + 2, "a here-document without its body"));
         }
         let bodies = mem::take(&mut self.documents.bodies);
         if !bodies.is_empty() {
-            settle_script(
+            attach_script_bodies(
                 script,
                 &mut bodies.into_iter().map(Some).collect::<Vec<_>>(),
             );
@@ -242,15 +242,15 @@ impl Parser<'_> {
     }
 }
 
-fn settle_script(script: &mut Script, bodies: &mut [Option<ShellWord>]) {
+fn attach_script_bodies(script: &mut ShellScript, bodies: &mut [Option<ShellWord>]) {
     for item in &mut script.items {
         for command in &mut item.pipeline.commands {
-            settle(command, bodies);
+            attach_bodies(command, bodies);
         }
     }
 }
 
-fn settle(command: &mut Command, bodies: &mut [Option<ShellWord>]) {
+fn attach_bodies(command: &mut CommandNode, bodies: &mut [Option<ShellWord>]) {
     for redirect in &mut command.redirects {
         if let Some(body) = &mut redirect.body
             && let Some(found) = bodies.get_mut(body.span.start).and_then(Option::take)
@@ -259,33 +259,33 @@ fn settle(command: &mut Command, bodies: &mut [Option<ShellWord>]) {
         }
     }
     match &mut command.kind {
-        CommandKind::Group(script) | CommandKind::Subshell(script) => settle_script(script, bodies),
+        CommandKind::Group(script) | CommandKind::Subshell(script) => attach_script_bodies(script, bodies),
         CommandKind::If {
             branches,
             otherwise,
         } => {
             for (test, body) in branches {
-                settle_script(test, bodies);
-                settle_script(body, bodies);
+                attach_script_bodies(test, bodies);
+                attach_script_bodies(body, bodies);
             }
             if let Some(otherwise) = otherwise {
-                settle_script(otherwise, bodies);
+                attach_script_bodies(otherwise, bodies);
             }
         }
         CommandKind::While { test, body } => {
-            settle_script(test, bodies);
-            settle_script(body, bodies);
+            attach_script_bodies(test, bodies);
+            attach_script_bodies(body, bodies);
         }
         CommandKind::For { body, .. } | CommandKind::ArithmeticFor { body, .. } => {
-            settle_script(body, bodies)
+            attach_script_bodies(body, bodies)
         }
         CommandKind::Case { arms, .. } => {
             for arm in arms {
-                settle_script(&mut arm.body, bodies);
+                attach_script_bodies(&mut arm.body, bodies);
             }
         }
         CommandKind::Function { body, .. } | CommandKind::Coprocess { body } => {
-            settle(body, bodies)
+            attach_bodies(body, bodies)
         }
         CommandKind::Simple { .. } | CommandKind::Test(_) | CommandKind::Arithmetic(_) => {}
     }

@@ -44,9 +44,9 @@ use std::fmt;
 
 pub use outline::outline;
 
-use crate::ast::{Script, Span};
+use crate::ast::{ShellScript, Span};
 use here_documents::HereDocuments;
-use source::Source;
+use source::ParserSource;
 
 /// The reason why a line could not be parsed with certainty, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl std::error::Error for SyntaxError {}
 type ParseResult<T> = Result<T, SyntaxError>;
 
 /// Parses a whole line (or several) as bash would.
-pub fn parse(line: &str) -> Result<Script, SyntaxError> {
+pub fn parse(line: &str) -> Result<ShellScript, SyntaxError> {
     // Bash cannot represent the first of these characters, and uses the other two as internal
     // marks.
     if let Some(at) = line
@@ -88,9 +88,9 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
         });
     }
     let mut parser = Parser {
-        source: Source::whole(line),
+        source: ParserSource::from_line(line),
         at: 0,
-        bounds: Bounds {
+        bounds: ParserBounds {
             depth: 0,
             rewritten: 0,
             arithmetic: 0,
@@ -123,7 +123,7 @@ const MAX_ARITHMETIC: usize = 8;
 const MAX_ALTERNATIVES: usize = 1 << 20;
 
 #[derive(Clone, Copy)]
-struct Bounds {
+struct ParserBounds {
     depth: usize,
     rewritten: usize,
     arithmetic: usize,
@@ -136,7 +136,7 @@ struct Bounds {
     braced_bytes: u64,
 }
 
-impl Bounds {
+impl ParserBounds {
     /// Returns whether the cursor is inside a construct whose end bash searches for before it
     /// parses it.
     fn is_scanned(self) -> bool {
@@ -145,10 +145,10 @@ impl Bounds {
 }
 
 struct Parser<'t> {
-    source: Source<'t>,
+    source: ParserSource<'t>,
     /// The next byte of the source.
     at: usize,
-    bounds: Bounds,
+    bounds: ParserBounds,
     documents: HereDocuments,
     /// Inside `$( )`, `<( )` or `>( )`, where bash also ends a here-document at `TAG)`.
     in_substitution: bool,

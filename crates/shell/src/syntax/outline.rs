@@ -3,26 +3,26 @@
 use std::fmt::Write as _;
 
 use crate::ast::{
-    Arithmetic, AssignedValue, Assignment, Command, CommandKind, Parameter, ParameterOperation,
-    PartKind, Redirect, RedirectOperator, Script, Separator, ShellWord, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, Assignment, CommandNode, CommandKind, ParameterExpansion, ParameterOperation,
+    PartKind, Redirect, RedirectOperator, ShellScript, ListSeparator, ShellWord, TestItem, WordPart,
 };
 
 /// Returns the tree as an s-expression, without spans.
 ///
 /// Unquoted text appears as written, quoted text is in double quotes.
-pub fn outline(script: &Script) -> String {
-    let mut outline = Outline {
+pub fn outline(script: &ShellScript) -> String {
+    let mut outline = OutlineWriter {
         text: String::new(),
     };
     outline.script(script);
     outline.text
 }
 
-struct Outline {
+struct OutlineWriter {
     text: String,
 }
 
-impl Outline {
+impl OutlineWriter {
     fn put(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -37,7 +37,7 @@ impl Outline {
         self.put(")");
     }
 
-    fn script(&mut self, script: &Script) {
+    fn script(&mut self, script: &ShellScript) {
         self.put("[");
         for (index, item) in script.items.iter().enumerate() {
             if index > 0 {
@@ -57,16 +57,16 @@ impl Outline {
                 self.command(command);
             }
             self.put(match item.then {
-                Separator::And => " &&",
-                Separator::Or => " ||",
-                Separator::Background => " &",
-                Separator::Sequence => "",
+                ListSeparator::And => " &&",
+                ListSeparator::Or => " ||",
+                ListSeparator::Background => " &",
+                ListSeparator::Sequence => "",
             });
         }
         self.put("]");
     }
 
-    fn command(&mut self, command: &Command) {
+    fn command(&mut self, command: &CommandNode) {
         if !command.redirects.is_empty() {
             self.put("(to ");
         }
@@ -268,7 +268,7 @@ impl Outline {
         }
     }
 
-    fn parameter(&mut self, parameter: &Parameter) {
+    fn parameter(&mut self, parameter: &ParameterExpansion) {
         self.put("$");
         self.put(&parameter.name);
         self.operation(&parameter.operation);
@@ -293,7 +293,7 @@ impl Outline {
         }
     }
 
-    fn arithmetic(&mut self, arithmetic: &Arithmetic) {
+    fn arithmetic(&mut self, arithmetic: &ArithmeticExpression) {
         self.put("(math ");
         let _ = write!(self.text, "{:?}", arithmetic.text);
         for part in &arithmetic.parts {

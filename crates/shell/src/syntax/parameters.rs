@@ -5,13 +5,13 @@
 //! texts that both read alike.
 
 use super::cursor::{in_name, starts_name};
-use super::words::{ExpansionStyle, Pieces, PlacedPart, Quote};
+use super::words::{ExpansionStyle, WordPieces, PlacedPart, QuoteContext};
 use super::{ParseResult, Parser};
-use crate::ast::{Parameter, ParameterOperation, PartKind, ShellWord};
+use crate::ast::{ParameterExpansion, ParameterOperation, PartKind, ShellWord};
 
 /// The purpose of a word inside `${…}`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Operand {
+enum OperandPurpose {
     /// A text that may replace the parameter.
     Value,
     /// A pattern, or its replacement.
@@ -23,10 +23,10 @@ impl Parser<'_> {
     pub(super) fn braced_parameter(
         &mut self,
         start: usize,
-        quote: Quote,
-    ) -> ParseResult<Parameter> {
+        quote: QuoteContext,
+    ) -> ParseResult<ParameterExpansion> {
         let inner = match quote {
-            Quote::Double => Quote::BracedDouble,
+            QuoteContext::Double => QuoteContext::BracedDouble,
             other => other,
         };
         match (self.peek(), self.second()) {
@@ -37,7 +37,7 @@ impl Parser<'_> {
         }
         let (name, subscript) = self.parameter_name()?;
         let operation = self.operation(inner)?;
-        Ok(Parameter {
+        Ok(ParameterExpansion {
             name,
             operation: match subscript {
                 Some(subscript) => ParameterOperation::Subscript(subscript, Box::new(operation)),
@@ -47,7 +47,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name, digits or special character, and a subscript.
-    fn parameter_name(&mut self) -> ParseResult<(String, Option<crate::ast::Arithmetic>)> {
+    fn parameter_name(&mut self) -> ParseResult<(String, Option<crate::ast::ArithmeticExpression>)> {
         match self.peek() {
             Some(byte) if starts_name(byte) => {
                 let name = self.name();
@@ -67,7 +67,7 @@ impl Parser<'_> {
     }
 
     /// Parses `${#…}`; the cursor is at the `#`.
-    fn parameter_length(&mut self) -> ParseResult<Parameter> {
+    fn parameter_length(&mut self) -> ParseResult<ParameterExpansion> {
         self.at += 1;
         let (name, subscript) = self.parameter_name()?;
         self.expect(b'}', "after the name in `${#`")?;
@@ -77,11 +77,11 @@ impl Parser<'_> {
             }
             None => ParameterOperation::Length,
         };
-        Ok(Parameter { name, operation })
+        Ok(ParameterExpansion { name, operation })
     }
 
     /// Parses `${!…}`; the cursor is at the `!`.
-    fn indirect_parameter(&mut self, start: usize, quote: Quote) -> ParseResult<Parameter> {
+    fn indirect_parameter(&mut self, start: usize, quote: QuoteContext) -> ParseResult<ParameterExpansion> {
         self.at += 1;
         if !self
             .peek()
@@ -102,7 +102,7 @@ impl Parser<'_> {
             let message = "an expansion inside an indirect expansion";
             return Err(self.error(start, self.at, message));
         }
-        Ok(Parameter {
+        Ok(ParameterExpansion {
             name,
             operation: ParameterOperation::Evaluates,
         })
@@ -115,7 +115,7 @@ impl Parser<'_> {
     }
 
     /// Parses the operation after the name, with the closing brace.
-    fn operation(&mut self, quote: Quote) -> ParseResult<ParameterOperation> {
+    fn operation(&mut self, quote: QuoteContext) -> ParseResult<ParameterOperation> {
         let first = self.peek();
         let second = self.second();
         let operation = match (first, second) {
@@ -133,7 +133,7 @@ impl Parser<'_> {
             (Some(byte @ (b'#' | b'%' | b'^' | b',' | b'~')), _) => {
                 self.at += 1;
                 self.eat(byte);
-                let pattern = self.operand(quote, Operand::Pattern, None)?;
+                let pattern = self.operand(quote, OperandPurpose::Pattern, None)?;
                 ParameterOperation::Pure(vec![pattern])
             }
             (Some(b'/'), _) => {
@@ -141,9 +141,9 @@ impl Parser<'_> {
                 if let Some(b'/' | b'#' | b'%') = self.peek() {
                     self.at += 1;
                 }
-                let mut words = vec![self.operand(quote, Operand::Pattern, Some(b'/'))?];
+                let mut words = vec![self.operand(quote, OperandPurpose::Pattern, Some(b'/'))?];
                 if self.eat(b'/') {
-                    words.push(self.operand(quote, Operand::Pattern, None)?);
+                    words.push(self.operand(quote, OperandPurpose::Pattern, None)?);
                 }
                 ParameterOperation::Pure(words)
             }
@@ -162,10 +162,10 @@ impl Parser<'_> {
     }
 
     /// Parses `-`, `=`, `?` or `+` and the word after it.
-    fn value_operation(&mut self, quote: Quote) -> ParseResult<ParameterOperation> {
+    fn value_operation(&mut self, quote: QuoteContext) -> ParseResult<ParameterOperation> {
         let assigns = self.peek() == Some(b'=');
         self.at += 1;
-        let value = self.operand(quote, Operand::Value, None)?;
+        let value = self.operand(quote, OperandPurpose::Value, None)?;
         Ok(match assigns {
             true => ParameterOperation::Assign(value),
             false => ParameterOperation::Pure(vec![value]),
@@ -175,13 +175,13 @@ impl Parser<'_> {
     /// Parses a word up to the closing brace, or up to the byte `stop`.
     fn operand(
         &mut self,
-        quote: Quote,
-        operand: Operand,
+        quote: QuoteContext,
+        operand: OperandPurpose,
         stop: Option<u8>,
     ) -> ParseResult<ShellWord> {
         self.peek();
         let start = self.at;
-        let mut pieces = Pieces::default();
+        let mut pieces = WordPieces::default();
         loop {
             match self.peek() {
                 None => return Err(self.error(start, self.at, "`${` without its end")),
@@ -193,14 +193,14 @@ impl Parser<'_> {
                     return Err(self.unexpected("a parenthesis in `${` inside `((`"));
                 }
                 Some(byte) => match quote {
-                    Quote::None => self.unquoted_operand(byte, operand, &mut pieces)?,
+                    QuoteContext::None => self.unquoted_operand(byte, operand, &mut pieces)?,
                     _ => self.quoted_operand(byte, quote, operand, &mut pieces)?,
                 },
             }
         }
         let end = self.at;
         let mut word = match quote {
-            Quote::None => self.finish_word(start, pieces, ExpansionStyle::PATTERN)?,
+            QuoteContext::None => self.finish_word(start, pieces, ExpansionStyle::PATTERN)?,
             _ => self.finish_word(start, pieces, ExpansionStyle::SINGLE)?,
         };
         word.span = self.span(start, end);
@@ -210,8 +210,8 @@ impl Parser<'_> {
     fn unquoted_operand(
         &mut self,
         byte: u8,
-        operand: Operand,
-        pieces: &mut Pieces,
+        operand: OperandPurpose,
+        pieces: &mut WordPieces,
     ) -> ParseResult<()> {
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => self.process_substitution(pieces),
@@ -222,7 +222,7 @@ impl Parser<'_> {
                     PartKind::Text(text) => text.bytes().all(in_name),
                     _ => false,
                 };
-                match operand == Operand::Pattern || pieces.list.last().is_some_and(kept) {
+                match operand == OperandPurpose::Pattern || pieces.list.last().is_some_and(kept) {
                     true => Ok(()),
                     false => Err(self.unexpected("`$'…'` in `${` inside double quotes")),
                 }
@@ -238,14 +238,14 @@ impl Parser<'_> {
     fn quoted_operand(
         &mut self,
         byte: u8,
-        quote: Quote,
-        operand: Operand,
-        pieces: &mut Pieces,
+        quote: QuoteContext,
+        operand: OperandPurpose,
+        pieces: &mut WordPieces,
     ) -> ParseResult<()> {
-        let braced = quote == Quote::BracedDouble;
+        let braced = quote == QuoteContext::BracedDouble;
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => {}
-            b'$' if self.second() == Some(b'\'') && braced && operand == Operand::Pattern => {
+            b'$' if self.second() == Some(b'\'') && braced && operand == OperandPurpose::Pattern => {
                 return self.plain_ansi_quoted(pieces);
             }
             b'$' if matches!(self.second(), Some(b'\'' | b'"')) => {}
@@ -260,7 +260,7 @@ impl Parser<'_> {
                 self.odd_braces = true;
                 let (from, to) = self.plain_single_quoted(pieces)?;
                 // Such quotes are literal in a value, but not in a pattern.
-                if operand == Operand::Value
+                if operand == OperandPurpose::Value
                     && let Some(piece) = pieces.list.last_mut()
                 {
                     piece.kind = PartKind::Text(self.source.text[from..to].to_owned());
@@ -268,7 +268,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             b'\'' | b'"' => {}
-            b'\\' if quote == Quote::Arithmetic => {}
+            b'\\' if quote == QuoteContext::Arithmetic => {}
             b'\\' => return self.double_quoted_escape(b"$`\"\\}", pieces),
             _ => {
                 self.odd_braces |= byte == b'{';
@@ -285,7 +285,7 @@ impl Parser<'_> {
     /// start and end.
     pub(super) fn plain_single_quoted(
         &mut self,
-        pieces: &mut Pieces,
+        pieces: &mut WordPieces,
     ) -> ParseResult<(usize, usize)> {
         let start = self.at;
         self.single_quoted(pieces)?;
@@ -298,7 +298,7 @@ impl Parser<'_> {
     }
 
     /// Parses `$'…'` with a text that means the same even if bash reads it again.
-    fn plain_ansi_quoted(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
+    fn plain_ansi_quoted(&mut self, pieces: &mut WordPieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
         self.peek();

@@ -3,7 +3,7 @@
 //! Whether bash finds a pattern can depend on the values of expansions. The parser then assumes a
 //! pattern.
 
-use super::words::{Pieces, PlacedPart};
+use super::words::{WordPieces, PlacedPart};
 use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
@@ -28,7 +28,7 @@ impl Parser<'_> {
                 _ => {
                     let mut piece = piece;
                     if let PartKind::Brace(texts) = &mut piece.kind
-                        && pieces.peek().is_some_and(begins_with_tilde)
+                        && pieces.peek().is_some_and(starts_with_tilde)
                     {
                         // If an alternative is empty, that tilde becomes the first character.
                         *texts = None;
@@ -195,7 +195,7 @@ impl Parser<'_> {
     }
 
     /// Parses `@(…)` and similar patterns on the right side of `==` in `[[ ]]`.
-    pub(super) fn extended_pattern(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn extended_pattern(&mut self, pieces: &mut WordPieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
         let mut depth = 0_usize;
@@ -229,7 +229,7 @@ impl Parser<'_> {
     }
 }
 
-fn begins_with_tilde(piece: &PlacedPart) -> bool {
+fn starts_with_tilde(piece: &PlacedPart) -> bool {
     matches!(&piece.kind, PartKind::Text(text) if !piece.quoted && text.starts_with('~'))
 }
 

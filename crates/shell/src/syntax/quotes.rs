@@ -1,12 +1,12 @@
 //! `'…'`, `"…"` and `$'…'`.
 
-use super::words::{Pieces, PlacedPart, Quote};
+use super::words::{WordPieces, PlacedPart, QuoteContext};
 use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
 impl Parser<'_> {
     /// Parses `'…'`.
-    pub(super) fn single_quoted(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn single_quoted(&mut self, pieces: &mut WordPieces) -> ParseResult<()> {
         let start = self.at;
         let inner = start + 1;
         let Some(length) = self.source.text[inner..].find('\'') else {
@@ -23,7 +23,7 @@ impl Parser<'_> {
     }
 
     /// Parses `"…"` at the cursor; `start` is the start of its first piece.
-    pub(super) fn double_quoted(&mut self, start: usize, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn double_quoted(&mut self, start: usize, pieces: &mut WordPieces) -> ParseResult<()> {
         let quote = self.at;
         let first = pieces.list.len();
         pieces.close();
@@ -35,8 +35,8 @@ impl Parser<'_> {
                     return Err(self.error(quote, quote + 1, "a double quote without its end"));
                 }
                 Some(b'"') => break,
-                Some(b'$') => self.dollar(Quote::Double, pieces)?,
-                Some(b'`') => self.backquoted(Quote::Double, pieces)?,
+                Some(b'$') => self.dollar(QuoteContext::Double, pieces)?,
+                Some(b'`') => self.backquoted(QuoteContext::Double, pieces)?,
                 Some(b'\\') => self.double_quoted_escape(b"$`\"\\", pieces)?,
                 Some(_) => self.plain_run(b"\"$`\\", pieces),
             }
@@ -63,7 +63,7 @@ impl Parser<'_> {
     pub(super) fn double_quoted_escape(
         &mut self,
         special: &[u8],
-        pieces: &mut Pieces,
+        pieces: &mut WordPieces,
     ) -> ParseResult<()> {
         let start = self.at;
         let Some(next) = self.byte(start + 1) else {
@@ -76,7 +76,7 @@ impl Parser<'_> {
     }
 
     /// Reads quoted text up to any of these bytes.
-    pub(super) fn plain_run(&mut self, until: &[u8], pieces: &mut Pieces) {
+    pub(super) fn plain_run(&mut self, until: &[u8], pieces: &mut WordPieces) {
         let start = self.at;
         let bytes = self.source.text.as_bytes();
         let length = bytes[start..]
@@ -88,7 +88,7 @@ impl Parser<'_> {
     }
 
     /// Parses `'…'` after the `$` at `start`.
-    pub(super) fn ansi_quoted(&mut self, start: usize, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn ansi_quoted(&mut self, start: usize, pieces: &mut WordPieces) -> ParseResult<()> {
         let inner = self.at + 1;
         let bytes = self.source.text.as_bytes();
         let mut end = inner;

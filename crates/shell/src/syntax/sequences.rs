@@ -4,7 +4,7 @@
 const MAX_STEPS: u32 = 1_000;
 
 /// The result of `{x..y}`.
-pub(super) enum Sequence {
+pub(super) enum BraceSequence {
     Texts(Vec<String>),
     /// Certainly not a sequence: the text is unchanged.
     Literal,
@@ -12,15 +12,15 @@ pub(super) enum Sequence {
 }
 
 /// Parses the text between the braces of `{x..y}` or `{x..y..step}`.
-pub(super) fn sequence(text: &str) -> Sequence {
+pub(super) fn sequence(text: &str) -> BraceSequence {
     let terms: Vec<&str> = text.split("..").collect();
     let (first, last, step) = match terms[..] {
         [first, last] => (first, last, "1"),
         [first, last, step] => (first, last, step),
-        _ => return Sequence::Uncertain,
+        _ => return BraceSequence::Uncertain,
     };
     let Some(step) = integer(step).map(|step| step.unsigned_abs().max(1)) else {
-        return Sequence::Uncertain;
+        return BraceSequence::Uncertain;
     };
     if let (Some(from), Some(to)) = (integer(first), integer(last)) {
         let padded = |term: &str| {
@@ -31,9 +31,9 @@ pub(super) fn sequence(text: &str) -> Sequence {
             || padded(last)
             || u64::from(from.abs_diff(to)) / u64::from(step) > u64::from(MAX_STEPS)
         {
-            return Sequence::Uncertain;
+            return BraceSequence::Uncertain;
         }
-        return Sequence::Texts(
+        return BraceSequence::Texts(
             steps(from, to, step)
                 .map(|value| value.to_string())
                 .collect(),
@@ -47,9 +47,9 @@ pub(super) fn sequence(text: &str) -> Sequence {
         (Some(from), Some(to)) if from.is_ascii_lowercase() == to.is_ascii_lowercase() => {
             let letter = |value: i32| u8::try_from(value).map(char::from).unwrap_or_default();
             let values = steps(i32::from(from), i32::from(to), step);
-            Sequence::Texts(values.map(|value| letter(value).to_string()).collect())
+            BraceSequence::Texts(values.map(|value| letter(value).to_string()).collect())
         }
-        _ => Sequence::Uncertain,
+        _ => BraceSequence::Uncertain,
     }
 }
 

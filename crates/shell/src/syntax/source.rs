@@ -8,22 +8,22 @@ use crate::ast::Span;
 /// A range of the text, from `start` to the next stretch, whose bytes come from `origin` on in the
 /// line.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct SourceStretch {
     start: usize,
     origin: usize,
 }
 
 /// A text, and the place of its bytes in the line.
-pub(super) struct Source<'t> {
+pub(super) struct ParserSource<'t> {
     pub(super) text: &'t str,
     /// Sorted by `start`. Empty for the line itself.
-    stretches: Vec<Stretch>,
+    stretches: Vec<SourceStretch>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> ParserSource<'t> {
     /// Returns the line itself as a source.
-    pub(super) fn whole(text: &'t str) -> Self {
-        Source {
+    pub(super) fn from_line(text: &'t str) -> Self {
+        ParserSource {
             text,
             stretches: Vec::new(),
         }
@@ -55,15 +55,15 @@ impl<'t> Source<'t> {
 /// A rewritten text under construction, made of stretches of another text.
 pub(super) struct RewrittenSource {
     pub(super) text: String,
-    stretches: Vec<Stretch>,
+    stretches: Vec<SourceStretch>,
 }
 
 impl RewrittenSource {
     /// Creates an empty text whose origin is `at` in `source`.
-    pub(super) fn new(source: &Source<'_>, at: usize) -> Self {
+    pub(super) fn new(source: &ParserSource<'_>, at: usize) -> Self {
         RewrittenSource {
             text: String::new(),
-            stretches: vec![Stretch {
+            stretches: vec![SourceStretch {
                 start: 0,
                 origin: source.origin(at),
             }],
@@ -71,7 +71,7 @@ impl RewrittenSource {
     }
 
     /// Copies a range of `source` unchanged.
-    pub(super) fn keep(&mut self, source: &Source<'_>, from: usize, to: usize) {
+    pub(super) fn copy_range(&mut self, source: &ParserSource<'_>, from: usize, to: usize) {
         if from >= to {
             return;
         }
@@ -93,7 +93,7 @@ impl RewrittenSource {
         match self.stretches.last_mut() {
             Some(last) if last.start == start => last.origin = origin,
             Some(last) if last.origin + (start - last.start) == origin => {}
-            _ => self.stretches.push(Stretch { start, origin }),
+            _ => self.stretches.push(SourceStretch { start, origin }),
         }
     }
 
@@ -111,8 +111,8 @@ impl RewrittenSource {
         }
     }
 
-    pub(super) fn source(&self) -> Source<'_> {
-        Source {
+    pub(super) fn source(&self) -> ParserSource<'_> {
+        ParserSource {
             text: &self.text,
             stretches: self.stretches.clone(),
         }

@@ -8,7 +8,7 @@ use crate::ast::{PartKind, ShellWord, WordPart};
 
 /// The quoting context of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quote {
+pub(super) enum QuoteContext {
     /// Unquoted.
     None,
     /// `"…"`
@@ -23,7 +23,7 @@ pub(super) enum Quote {
 
 /// The places where a tilde means a home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tildes {
+pub(super) enum TildePlaces {
     /// At the start, and after `=` and `:` if the word looks like an assignment.
     Start,
     /// At the start and after each `:`.
@@ -37,7 +37,7 @@ pub(super) struct ExpansionStyle {
     pub(super) globs: bool,
     /// `@(…)` and similar forms are patterns: only on the right side of `==` and `!=` in `[[ ]]`.
     pub(super) extended: bool,
-    pub(super) tildes: Tildes,
+    pub(super) tildes: TildePlaces,
 }
 
 impl ExpansionStyle {
@@ -46,18 +46,18 @@ impl ExpansionStyle {
         braces: true,
         globs: true,
         extended: false,
-        tildes: Tildes::Start,
+        tildes: TildePlaces::Start,
     };
     /// A word that is never split.
     pub(super) const SINGLE: ExpansionStyle = ExpansionStyle {
         braces: false,
         globs: false,
         extended: false,
-        tildes: Tildes::Start,
+        tildes: TildePlaces::Start,
     };
     /// The value of an assignment.
     pub(super) const VALUE: ExpansionStyle = ExpansionStyle {
-        tildes: Tildes::Value,
+        tildes: TildePlaces::Value,
         ..ExpansionStyle::SINGLE
     };
     /// A pattern of `case`.
@@ -83,12 +83,12 @@ pub(super) struct PlacedPart {
 
 /// Pieces in order. Consecutive texts with the same quoting are merged, but never across a quote.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(super) struct WordPieces {
     pub(super) list: Vec<PlacedPart>,
     open: bool,
 }
 
-impl Pieces {
+impl WordPieces {
     pub(super) fn push(&mut self, piece: PlacedPart) {
         self.open = false;
         self.list.push(piece);
@@ -140,7 +140,7 @@ impl Parser<'_> {
     pub(super) fn word_or_nothing(&mut self, style: ExpansionStyle) -> ParseResult<ShellWord> {
         self.peek();
         let start = self.at;
-        let mut pieces = Pieces::default();
+        let mut pieces = WordPieces::default();
         let outer = mem::take(&mut self.odd_braces);
         self.pieces(&mut pieces, style.extended)?;
         let odd = mem::replace(&mut self.odd_braces, outer);
@@ -151,7 +151,7 @@ impl Parser<'_> {
     }
 
     /// Reads pieces up to the end of an unquoted word.
-    fn pieces(&mut self, pieces: &mut Pieces, extended: bool) -> ParseResult<()> {
+    fn pieces(&mut self, pieces: &mut WordPieces, extended: bool) -> ParseResult<()> {
         while let Some(byte) = self.peek() {
             match byte {
                 b'<' | b'>' if self.second() == Some(b'(') => {
@@ -169,7 +169,7 @@ impl Parser<'_> {
 
     /// Reads a piece of an unquoted word that begins with neither a delimiter nor a process
     /// substitution.
-    pub(super) fn unquoted_piece(&mut self, pieces: &mut Pieces, single: bool) -> ParseResult<()> {
+    pub(super) fn unquoted_piece(&mut self, pieces: &mut WordPieces, single: bool) -> ParseResult<()> {
         match self.peek() {
             Some(b'\\') => self.escaped(pieces),
             Some(b'\'') => self.single_quoted(pieces),
@@ -177,8 +177,8 @@ impl Parser<'_> {
                 let start = self.at;
                 self.double_quoted(start, pieces)
             }
-            Some(b'`') => self.backquoted(Quote::None, pieces),
-            Some(b'$') => self.dollar(Quote::None, pieces),
+            Some(b'`') => self.backquoted(QuoteContext::None, pieces),
+            Some(b'$') => self.dollar(QuoteContext::None, pieces),
             _ => {
                 let start = self.at;
                 self.bump();
@@ -201,7 +201,7 @@ impl Parser<'_> {
     }
 
     /// Reads a backslash and the character that it quotes.
-    pub(super) fn escaped(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
+    pub(super) fn escaped(&mut self, pieces: &mut WordPieces) -> ParseResult<()> {
         let start = self.at;
         if self.byte(start + 1).is_none() {
             return Err(self.error(start, start + 1, "a backslash at the end of the text"));
@@ -219,7 +219,7 @@ impl Parser<'_> {
     pub(super) fn finish_word(
         &mut self,
         start: usize,
-        pieces: Pieces,
+        pieces: WordPieces,
         style: ExpansionStyle,
     ) -> ParseResult<ShellWord> {
         let mut pieces = pieces.list;
@@ -233,7 +233,7 @@ impl Parser<'_> {
             pieces = self.expand_braces(pieces)?;
         }
         if has(&pieces, &['~']) {
-            let value = style.tildes == Tildes::Value;
+            let value = style.tildes == TildePlaces::Value;
             let assignment = value || pieces.first().is_some_and(looks_like_assignment);
             pieces = self.expand_tildes(pieces, value, assignment);
         }

@@ -58,7 +58,7 @@ const DISTURBING: &[&str] = &[
 ];
 
 /// Returns whether this command may change the set of functions, at any place of the line.
-pub(super) fn disturbs(argv: &[Arg]) -> bool {
+pub(super) fn may_change_functions(argv: &[Arg]) -> bool {
     let Some(first) = argv.first() else {
         return false;
     };

@@ -10,24 +10,24 @@ use crate::{
 /// Tracks whether the line contains a text with a command in it, and a construct that evaluates
 /// texts.
 #[derive(Debug, Default)]
-pub(super) struct Evaluation {
+pub(super) struct EvaluationTracker {
     /// A quoted text contains a substitution, as in `x='a[$(cmd)]'`.
     text: bool,
     /// Bash evaluates a subscript or the text of a variable.
     evaluates: bool,
 }
 
-impl Evaluation {
-    pub(super) fn note_text(&mut self, text: &str) {
+impl EvaluationTracker {
+    pub(super) fn record_text(&mut self, text: &str) {
         self.text |= text.contains("$(") || text.contains('`');
     }
 
-    pub(super) fn note_evaluation(&mut self) {
+    pub(super) fn record_evaluation(&mut self) {
         self.evaluates = true;
     }
 
     /// Records builtins that evaluate the subscripts of their arguments.
-    pub(super) fn note_command(&mut self, argv: &[Arg]) {
+    pub(super) fn record_command(&mut self, argv: &[Arg]) {
         const EVALUATING: &[&str] = &[
             "[",
             "declare",
@@ -62,7 +62,7 @@ impl Evaluation {
 }
 
 /// Adds [`Effect::Opaque`] if the line sets a variable that chooses a program.
-pub(super) fn admit_chosen(finding: &mut CommandFinding) {
+pub(super) fn add_chosen_programs(finding: &mut CommandFinding) {
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.effects.iter().any(opaque) {
         return;

@@ -8,7 +8,7 @@ mod variables;
 mod words;
 
 pub(crate) use redirects::PIPE;
-pub use redirects::{is_stream, keeps_nothing};
+pub use redirects::{is_stream, stores_nothing};
 pub use simple::is_safe_variable;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     analysis::{Analysis, LineLocation, LinePart},
     arithmetic,
-    ast::{Command, CommandKind, Item, Pipeline, Script, Separator, Span},
+    ast::{CommandNode, CommandKind, ScriptItem, Pipeline, ShellScript, ListSeparator, Span},
     commands,
     decode::KnownVariables,
     effect::{CommandFinding, Effect, EffectVerdict},
@@ -36,7 +36,7 @@ pub const MAX_LINE: usize = 131_072;
 
 /// Analyzes a line. The function is pure and takes linear time in the length of the line.
 pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
-    read_counter::note(line);
+    read_counter::record_read(line);
     let whole = Span {
         start: 0,
         end: line.len(),
@@ -58,7 +58,7 @@ pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
     };
     let mut walker = Walker::new(place, true);
     walker.line(line, &script);
-    if walker.disturbed {
+    if walker.functions_may_change {
         // A function may be removed before it is called, even in a body that was analyzed before.
         walker = Walker::new(place, false);
         walker.line(line, &script);
@@ -99,11 +99,11 @@ struct Walker<'a> {
     /// A call of a function that the line defines starts no program.
     functions: bool,
     /// A command in the line may change the set of functions.
-    disturbed: bool,
+    functions_may_change: bool,
     /// Descriptors that the line opens and copies.
     streams: redirects::OpenedDescriptors,
     /// Texts that bash evaluates.
-    evaluation: implicit_execution::Evaluation,
+    evaluation: implicit_execution::EvaluationTracker,
     variables: variables::LineVariables,
 }
 
@@ -114,14 +114,14 @@ impl<'a> Walker<'a> {
             parts: Vec::new(),
             depth: 0,
             functions,
-            disturbed: false,
+            functions_may_change: false,
             streams: redirects::OpenedDescriptors::default(),
-            evaluation: implicit_execution::Evaluation::default(),
+            evaluation: implicit_execution::EvaluationTracker::default(),
             variables: variables::LineVariables::default(),
         }
     }
 
-    fn line(&mut self, line: &str, script: &Script) {
+    fn line(&mut self, line: &str, script: &ShellScript) {
         let mut state = LineWalkState {
             places: Some(vec![self.place.cwd.clone()]),
             moved: false,
@@ -130,7 +130,7 @@ impl<'a> Walker<'a> {
         let shell = ShellText::new(line, None);
         self.script(script, &shell, &mut state);
         if let Some((span, finding)) = self.streams.problem() {
-            self.note(span, finding, &shell, &state);
+            self.record_finding(span, finding, &shell, &state);
         }
         if let Some((start, letter)) = invisible::first_invisible(line) {
             let span = Span {
@@ -140,15 +140,15 @@ impl<'a> Walker<'a> {
             let code = u32::from(letter);
             let why =
                 format!("the invisible character U+{code:04X} makes it look like another line");
-            let finding = CommandFinding::unknown(why).at(span).exact();
-            self.note(span, finding, &shell, &state);
+            let finding = CommandFinding::unknown(why).with_span(span).requiring_exact_rule();
+            self.record_finding(span, finding, &shell, &state);
         }
         if let Some(finding) = self.evaluation.problem() {
             let whole = Span {
                 start: 0,
                 end: line.len(),
             };
-            self.note(whole, finding, &shell, &state);
+            self.record_finding(whole, finding, &shell, &state);
         }
     }
 }
@@ -223,23 +223,23 @@ impl LineWalkState {
         }
     }
 
-    fn lost(&mut self) {
+    fn forget_directory(&mut self) {
         self.places = None;
         self.moved = true;
     }
 }
 
 impl Walker<'_> {
-    fn script(&mut self, script: &Script, shell: &ShellText<'_>, state: &mut LineWalkState) {
+    fn script(&mut self, script: &ShellScript, shell: &ShellText<'_>, state: &mut LineWalkState) {
         let mut rest = script.items.as_slice();
         while !rest.is_empty() {
             let ends =
-                |item: &Item| matches!(item.then, Separator::Sequence | Separator::Background);
+                |item: &ScriptItem| matches!(item.then, ListSeparator::Sequence | ListSeparator::Background);
             let length = rest.iter().position(ends).map_or(rest.len(), |at| at + 1);
             let (chain, behind) = rest.split_at(length);
             let background = chain
                 .last()
-                .is_some_and(|item| item.then == Separator::Background);
+                .is_some_and(|item| item.then == ListSeparator::Background);
             if background {
                 // The whole chain runs in a separate shell.
                 self.chain(chain, shell, &mut state.clone());
@@ -251,21 +251,21 @@ impl Walker<'_> {
     }
 
     /// Analyzes pipelines joined by `&&` and `||`.
-    fn chain(&mut self, chain: &[Item], shell: &ShellText<'_>, state: &mut LineWalkState) {
+    fn chain(&mut self, chain: &[ScriptItem], shell: &ShellText<'_>, state: &mut LineWalkState) {
         let mut before = state.clone();
         // Only the first pipeline certainly runs.
         let mut certain: Option<DefinedFunctions> = None;
-        let mut joined_by = Separator::Sequence;
+        let mut joined_by = ListSeparator::Sequence;
         for item in chain {
             self.pipeline(&item.pipeline, shell, state);
             let first = certain.get_or_insert_with(|| state.functions.clone());
             // In `a || f() { …; } && f`, the last pipeline may run without the definition. In
             // `a && f() { …; } && f`, it runs only after the definition.
-            if joined_by == Separator::Or || item.then != Separator::And {
+            if joined_by == ListSeparator::Or || item.then != ListSeparator::And {
                 state.functions.clone_from(first);
             }
             // Only after `&&` has the pipeline before it certainly succeeded.
-            if item.then != Separator::And {
+            if item.then != ListSeparator::And {
                 state.or_places(&before);
                 before = state.clone();
             }
@@ -285,7 +285,7 @@ impl Walker<'_> {
         }
     }
 
-    fn command(&mut self, command: &Command, shell: &ShellText<'_>, state: &mut LineWalkState) {
+    fn command(&mut self, command: &CommandNode, shell: &ShellText<'_>, state: &mut LineWalkState) {
         if let CommandKind::Simple { assignments, words } = &command.kind {
             self.simple(command, assignments, words, shell, state);
             return;
@@ -334,7 +334,7 @@ impl Walker<'_> {
                 if *select {
                     finding = CommandFinding::unknown("select waits for input");
                 }
-                self.note(command.span, finding, shell, state);
+                self.record_finding(command.span, finding, shell, state);
                 self.variables.assign(name);
                 self.repeated(&[body], shell, state);
             }
@@ -363,10 +363,10 @@ impl Walker<'_> {
                     let why = format!("it redefines {name}");
                     let finding =
                         CommandFinding::unknown(why.clone()).with(Effect::Opaque(why.into()));
-                    self.note(command.span, finding, shell, state);
+                    self.record_finding(command.span, finding, shell, state);
                 }
                 let mut inside = state.clone();
-                inside.lost();
+                inside.forget_directory();
                 // The body runs only when the function is called, so the function exists in it.
                 inside.functions.define(name);
                 self.command(body, shell, &mut inside);
@@ -377,7 +377,7 @@ impl Walker<'_> {
             CommandKind::Coprocess { body } => {
                 let finding =
                     CommandFinding::unknown("a coprocess keeps running in the background");
-                self.note(command.span, finding, shell, state);
+                self.record_finding(command.span, finding, shell, state);
                 self.command(body, shell, &mut state.clone());
             }
         }
@@ -385,7 +385,7 @@ impl Walker<'_> {
 
     /// Analyzes bodies that may run any number of times: a `cd` in a body may precede any command
     /// in it.
-    fn repeated(&mut self, bodies: &[&Script], shell: &ShellText<'_>, state: &mut LineWalkState) {
+    fn repeated(&mut self, bodies: &[&ShellScript], shell: &ShellText<'_>, state: &mut LineWalkState) {
         let before = state.clone();
         let from = self.parts.len();
         for body in bodies {
@@ -394,17 +394,17 @@ impl Walker<'_> {
         // The bodies may not run at all.
         state.functions.clone_from(&before.functions);
         if *state != before {
-            state.lost();
+            state.forget_directory();
             for part in &mut self.parts[from..] {
                 part.cwd = None;
-                part.moved = true;
+                part.after_cd = true;
             }
         }
     }
 
     fn arithmetic(
         &mut self,
-        expression: &crate::ast::Arithmetic,
+        expression: &crate::ast::ArithmeticExpression,
         shell: &ShellText<'_>,
         state: &LineWalkState,
     ) {
@@ -412,25 +412,25 @@ impl Walker<'_> {
             self.part(part, shell, state);
         }
         if !arithmetic::is_plain(expression) {
-            self.evaluation.note_evaluation();
-            self.evaluation.note_text(&expression.text);
+            self.evaluation.record_evaluation();
+            self.evaluation.record_text(&expression.text);
             let finding = CommandFinding::unknown(
                 "bash evaluates the text of the variables in an arithmetic expression",
             );
-            self.note(expression.span, finding, shell, state);
+            self.record_finding(expression.span, finding, shell, state);
         }
     }
 
     /// Records a part of the line that is not a command itself.
-    fn note(
+    fn record_finding(
         &mut self,
         span: Span,
         mut finding: CommandFinding,
         shell: &ShellText<'_>,
         state: &LineWalkState,
     ) {
-        redirects::refuse_spying(&mut finding, state.places.as_deref());
-        implicit_execution::admit_chosen(&mut finding);
+        redirects::refuse_foreign_reads(&mut finding, state.places.as_deref());
+        implicit_execution::add_chosen_programs(&mut finding);
         if finding.verdict == EffectVerdict::ReadOnly && finding.effects.is_empty() {
             return;
         }
@@ -442,7 +442,7 @@ impl Walker<'_> {
             argv: Vec::new(),
             assignments: Vec::new(),
             cwd: state.places.clone(),
-            moved: state.moved,
+            after_cd: state.moved,
             outer: shell.outer,
             finding: CommandFinding {
                 span: finding.span.map(|inner| shell.span(inner)),

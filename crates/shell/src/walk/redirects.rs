@@ -8,7 +8,7 @@ use std::{
 use super::{LineWalkState, ShellText, Walker};
 use crate::{
     arg::{Arg, ArgValue},
-    ast::{Command, PartKind, Redirect, RedirectOperator, Span, WordPart},
+    ast::{CommandNode, PartKind, Redirect, RedirectOperator, Span, WordPart},
     commands::variables::is_own,
     decode::{self, lexical},
     effect::{CommandFinding, Effect, EffectVerdict, FileRead, FileWrite, WriteKind},
@@ -18,7 +18,7 @@ impl Walker<'_> {
     /// Analyzes the redirections of any command.
     pub(super) fn redirects(
         &mut self,
-        command: &Command,
+        command: &CommandNode,
         shell: &ShellText<'_>,
         state: &LineWalkState,
     ) {
@@ -28,8 +28,8 @@ impl Walker<'_> {
                 self.word(body, shell, state);
             }
             let finding = self.redirect(redirect, shell, state);
-            self.streams.note(redirect, shell);
-            self.note(redirect.span, finding, shell, state);
+            self.streams.record_redirect(redirect, shell);
+            self.record_finding(redirect.span, finding, shell, state);
         }
     }
 
@@ -43,7 +43,7 @@ impl Walker<'_> {
         let args = decode::args(&redirect.target, self.known(shell, state));
         let [target] = args.as_slice() else {
             return CommandFinding::unknown("a redirection has more than one target")
-                .at(redirect.span);
+                .with_span(redirect.span);
         };
         let target = Arg {
             span: shell.span(redirect.span),
@@ -57,7 +57,7 @@ impl Walker<'_> {
             && !is_own(name)
         {
             return CommandFinding::unknown(format!("setting {name} may change what runs"))
-                .at(redirect.span)
+                .with_span(redirect.span)
                 .with(Effect::Env(name.to_owned()));
         }
         match (redirect.operator, target.text()) {
@@ -71,16 +71,16 @@ impl Walker<'_> {
                     .all(|byte| byte.is_ascii_digit()) =>
             {
                 if is_output(redirect) && number(text) == Some(0) {
-                    return CommandFinding::unknown(OUTPUT_IS_A_FILE).at(redirect.span);
+                    return CommandFinding::unknown(OUTPUT_IS_A_FILE).with_span(redirect.span);
                 }
                 CommandFinding::read_only("it only joins descriptors")
             }
             (Operator::Read, _) if is_output(redirect) => {
-                CommandFinding::unknown(OUTPUT_IS_A_FILE).at(redirect.span)
+                CommandFinding::unknown(OUTPUT_IS_A_FILE).with_span(redirect.span)
             }
             (_, Some(text)) if network(text).is_some() => {
                 CommandFinding::unknown(format!("{text} contacts a host"))
-                    .at(redirect.span)
+                    .with_span(redirect.span)
                     .with(Effect::Net(network(text).flatten()))
             }
             (Operator::Read, Some(text)) if is_stream(text) => {
@@ -88,18 +88,18 @@ impl Walker<'_> {
             }
             (Operator::Read, None) if may_be_network(&target) => {
                 CommandFinding::unknown("the redirection may contact a host")
-                    .at(redirect.span)
+                    .with_span(redirect.span)
                     .with(Effect::Net(None))
             }
             (Operator::Read, _) => {
                 let read = FileRead {
                     path: target.clone(),
                     content: true,
-                    walks: false,
+                    is_recursive: false,
                 };
                 CommandFinding::read_only("it only reads").with(Effect::Read(read))
             }
-            (_, Some(text)) if keeps_nothing(text) => {
+            (_, Some(text)) if stores_nothing(text) => {
                 CommandFinding::read_only("it stores nothing")
             }
             (_, text) => {
@@ -109,10 +109,10 @@ impl Walker<'_> {
                         .to_owned(),
                 };
                 CommandFinding::mutating(reason)
-                    .at(redirect.span)
+                    .with_span(redirect.span)
                     .with(Effect::Write(FileWrite {
                         path: target,
-                        how: WriteKind::Redirect,
+                        kind: WriteKind::Redirect,
                     }))
             }
         }
@@ -146,7 +146,7 @@ pub fn is_stream(path: &str) -> bool {
 ///
 /// Opening the name of a descriptor reopens its file, also for writing. Therefore only the
 /// descriptors of the outputs are included.
-pub fn keeps_nothing(path: &str) -> bool {
+pub fn stores_nothing(path: &str) -> bool {
     [
         "/dev/null",
         "/dev/stdout",
@@ -170,7 +170,7 @@ pub(super) struct OpenedDescriptors {
 }
 
 impl OpenedDescriptors {
-    fn note(&mut self, redirect: &Redirect, shell: &ShellText<'_>) {
+    fn record_redirect(&mut self, redirect: &Redirect, shell: &ShellText<'_>) {
         use RedirectOperator as Operator;
         let copies = matches!(
             redirect.operator,
@@ -197,7 +197,7 @@ impl OpenedDescriptors {
     /// Returns the place where an output of the line becomes a file that the line may read, if any.
     pub(super) fn problem(&self) -> Option<(Span, CommandFinding)> {
         let span = self.copied.filter(|_| self.opened)?;
-        Some((span, CommandFinding::unknown(OUTPUT_IS_A_FILE).at(span)))
+        Some((span, CommandFinding::unknown(OUTPUT_IS_A_FILE).with_span(span)))
     }
 }
 
@@ -249,7 +249,7 @@ fn may_be_network(target: &Arg) -> bool {
 }
 
 /// Makes a finding unknown if it reads data of another process.
-pub(super) fn refuse_spying(finding: &mut CommandFinding, places: Option<&[PathBuf]>) {
+pub(super) fn refuse_foreign_reads(finding: &mut CommandFinding, places: Option<&[PathBuf]>) {
     let spying = finding.effects.iter().any(|effect| match effect {
         Effect::Read(read) => spies(read, places),
         _ => false,
@@ -269,13 +269,13 @@ fn spies(read: &FileRead, places: Option<&[PathBuf]>) -> bool {
     };
     // A command that reads only names passes them on. It is accepted only if the line names all of
     // them.
-    if !read.content && !read.walks && read.path.text().is_some() {
+    if !read.content && !read.is_recursive && read.path.text().is_some() {
         return false;
     }
     let shows = PathTail {
         cut: matches!(read.path.value, ArgValue::Unknown { .. }),
         open: text.is_empty() || text.ends_with('/'),
-        walks: read.walks,
+        walks: read.is_recursive,
     };
     if Path::new(text).is_absolute() {
         return shows.another(Path::new(text));

@@ -6,12 +6,12 @@ use super::{
     DEEPEST, LineWalkState, ShellText, Walker,
     functions::{self, DefinedFunctions},
     implicit_execution,
-    redirects::refuse_spying,
+    redirects::refuse_foreign_reads,
 };
 use crate::{
     analysis::{LinePart, SetVariable},
     arg::{Arg, ArgValue},
-    ast::{AssignedValue, Assignment, Command, ShellWord, Span},
+    ast::{AssignedValue, Assignment, CommandNode, ShellWord, Span},
     commands::{
         self,
         variables::{has_known_charset, is_harmless, is_locale},
@@ -58,7 +58,7 @@ pub fn is_safe_variable(name: &str) -> bool {
 impl Walker<'_> {
     pub(super) fn simple(
         &mut self,
-        command: &Command,
+        command: &CommandNode,
         assignments: &[Assignment],
         words: &[ShellWord],
         shell: &ShellText<'_>,
@@ -98,10 +98,10 @@ impl Walker<'_> {
             let mut finding = match argv.as_slice() {
                 [] if words.is_empty() => CommandFinding::read_only("it only sets variables"),
                 [] => CommandFinding::unknown("the command is empty"),
-                argv if self.calls_function(argv, state) => called(argv),
-                argv => look(argv),
+                argv if self.calls_function(argv, state) => function_call_finding(argv),
+                argv => analyze_command(argv),
             };
-            self.disturbed |= functions::disturbs(&argv);
+            self.functions_may_change |= functions::may_change_functions(&argv);
             judge_assignments(
                 &mut finding,
                 &assigned,
@@ -117,7 +117,7 @@ impl Walker<'_> {
                     argv: argv.clone(),
                     assignments: assigned,
                     cwd: state.places.clone(),
-                    moved: state.moved,
+                    after_cd: state.moved,
                     outer: shell.outer,
                     finding,
                 },
@@ -135,7 +135,7 @@ impl Walker<'_> {
             self.word(word, shell, state);
         }
         self.redirects(command, shell, state);
-        self.follow(&argv, state);
+        self.update_directory(&argv, state);
     }
 
     fn assignment(
@@ -168,10 +168,10 @@ impl Walker<'_> {
     /// Records a part, followed by the programs it starts.
     fn push(&mut self, mut part: LinePart, shell: &ShellText<'_>, state: &LineWalkState) {
         let starts = part.finding.starts.clone();
-        let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
-        refuse_spying(&mut part.finding, cwd.as_deref());
-        implicit_execution::admit_chosen(&mut part.finding);
-        self.evaluation.note_command(&part.argv);
+        let (cwd, moved, span) = (part.cwd.clone(), part.after_cd, part.span);
+        refuse_foreign_reads(&mut part.finding, cwd.as_deref());
+        implicit_execution::add_chosen_programs(&mut part.finding);
+        self.evaluation.record_command(&part.argv);
         self.variables.record_command(&part.argv, &mut part.finding);
         self.parts.push(part);
         let outer = self.parts.len() - 1;
@@ -187,8 +187,8 @@ impl Walker<'_> {
                 StartedProgram::Command { argv, .. } if argv.is_empty() => {}
                 StartedProgram::Command { argv, .. } => {
                     let text = self.source_of(&argv, shell);
-                    let finding = look(&argv);
-                    self.disturbed |= functions::disturbs(&argv);
+                    let finding = analyze_command(&argv);
+                    self.functions_may_change |= functions::may_change_functions(&argv);
                     self.push(
                         LinePart {
                             span,
@@ -197,7 +197,7 @@ impl Walker<'_> {
                             argv,
                             assignments: Vec::new(),
                             cwd: cwd.clone(),
-                            moved,
+                            after_cd: moved,
                             outer: Some(outer),
                             finding,
                         },
@@ -271,26 +271,26 @@ impl Walker<'_> {
     }
 
     /// Updates the current directory for the rest of the line.
-    fn follow(&mut self, argv: &[Arg], state: &mut LineWalkState) {
+    fn update_directory(&mut self, argv: &[Arg], state: &mut LineWalkState) {
         let Some(called) = argv.first().map(Arg::text) else {
             return;
         };
         let Some(called) = called else {
-            state.lost();
+            state.forget_directory();
             return;
         };
         if self.calls_function(argv, state) {
-            state.lost();
+            state.forget_directory();
             return;
         }
         let called = match called {
             // They run the builtin in this shell.
             "command" | "builtin" => match argv.get(1).map(Arg::text) {
                 Some(Some(inner)) if ["cd", "pushd", "popd"].contains(&inner) => {
-                    return self.follow(&argv[1..], state);
+                    return self.update_directory(&argv[1..], state);
                 }
                 Some(Some(_)) | None => return,
-                Some(None) => return state.lost(),
+                Some(None) => return state.forget_directory(),
             },
             called => called,
         };
@@ -308,16 +308,16 @@ impl Walker<'_> {
                         .map(PathBuf::from),
                     _ => None,
                 };
-                self.go(target.as_deref(), state);
+                self.enter_directory(target.as_deref(), state);
             }
-            "popd" | "eval" | "source" | "." => state.lost(),
+            "popd" | "eval" | "source" | "." => state.forget_directory(),
             _ => {}
         }
     }
 
-    fn go(&self, target: Option<&Path>, state: &mut LineWalkState) {
+    fn enter_directory(&self, target: Option<&Path>, state: &mut LineWalkState) {
         let Some(target) = target else {
-            return state.lost();
+            return state.forget_directory();
         };
         let Some(places) = &state.places else {
             if target.is_absolute() {
@@ -349,43 +349,43 @@ fn is_plain(assignment: &Assignment, known: KnownVariables<'_>) -> bool {
 
 /// Returns the finding for a call of a function of this line. The function's body is analyzed where
 /// it is defined.
-fn called(argv: &[Arg]) -> CommandFinding {
+fn function_call_finding(argv: &[Arg]) -> CommandFinding {
     let mut finding = CommandFinding::read_only("it is a function of this line");
-    finding.cover = RuleCoverage::Transparent;
+    finding.coverage = RuleCoverage::Transparent;
     // The body may read its arguments as files.
     finding.effects = argv[1..].iter().map(commands::options::content).collect();
     finding
 }
 
 /// Returns the finding for a command with these arguments.
-fn look(argv: &[Arg]) -> CommandFinding {
+fn analyze_command(argv: &[Arg]) -> CommandFinding {
     let Some(first) = argv.first() else {
         return CommandFinding::unknown("there is no command");
     };
     let ArgValue::Literal(called) = &first.value else {
         let why = "which program runs is not written in the line";
         return CommandFinding::unknown(why)
-            .at(first.span)
+            .with_span(first.span)
             .with(Effect::Opaque(why.into()));
     };
     let Some((_, name)) = called.rsplit_once('/') else {
-        return commands::look(called, argv);
+        return commands::evaluate_command(called, argv);
     };
     if TRUSTED
         .iter()
         .any(|dir| called.strip_prefix(dir) == Some(name))
     {
-        return commands::look(name, argv);
+        return commands::evaluate_command(name, argv);
     }
     // The program's effect is unknown. The programs that a command of that name would start are
     // kept, because rules that deny a line apply to them.
-    let known = commands::look(name, argv);
+    let known = commands::evaluate_command(name, argv);
     let why = format!("{called} is outside the system directories");
     CommandFinding {
         verdict: EffectVerdict::Unknown,
         reason: why.into(),
         span: Some(first.span),
-        cover: RuleCoverage::Prefix,
+        coverage: RuleCoverage::Prefix,
         ..known
     }
 }

@@ -111,7 +111,7 @@ impl Walker<'_> {
         if !self.variables.is_secret(name) || !self.variables.secrets.insert(name.to_owned()) {
             return;
         }
-        let finding = CommandFinding::unknown(reason(name)).at(span);
-        self.note(span, finding, shell, state);
+        let finding = CommandFinding::unknown(reason(name)).with_span(span);
+        self.record_finding(span, finding, shell, state);
     }
 }

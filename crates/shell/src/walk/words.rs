@@ -3,7 +3,7 @@
 use super::{LineWalkState, ShellText, Walker};
 use crate::{
     arithmetic,
-    ast::{Parameter, ParameterOperation, PartKind, ShellWord, Span, TestItem, WordPart},
+    ast::{ParameterExpansion, ParameterOperation, PartKind, ShellWord, Span, TestItem, WordPart},
     commands::{options::names, variables::is_name},
     decode,
     effect::{CommandFinding, Effect, EffectVerdict},
@@ -19,7 +19,7 @@ impl Walker<'_> {
 
     pub(super) fn part(&mut self, part: &WordPart, shell: &ShellText<'_>, state: &LineWalkState) {
         match &part.kind {
-            PartKind::Text(text) => self.evaluation.note_text(text),
+            PartKind::Text(text) => self.evaluation.record_text(text),
             PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
             PartKind::Array(words) => {
                 for word in words {
@@ -36,7 +36,7 @@ impl Walker<'_> {
 
     fn parameter(
         &mut self,
-        parameter: &Parameter,
+        parameter: &ParameterExpansion,
         span: Span,
         shell: &ShellText<'_>,
         state: &LineWalkState,
@@ -63,9 +63,9 @@ impl Walker<'_> {
             ParameterOperation::Assign(word) => {
                 self.word(word, shell, state);
                 let finding = CommandFinding::unknown(format!("the expansion sets {name}"))
-                    .at(span)
+                    .with_span(span)
                     .with(Effect::Env(name.to_owned()));
-                self.note(span, finding, shell, state);
+                self.record_finding(span, finding, shell, state);
             }
             ParameterOperation::Slice(expressions) => {
                 for expression in expressions {
@@ -79,11 +79,11 @@ impl Walker<'_> {
                 self.operation(name, inner, span, shell, state);
             }
             ParameterOperation::Evaluates => {
-                self.evaluation.note_evaluation();
+                self.evaluation.record_evaluation();
                 let finding =
                     CommandFinding::unknown("the expansion evaluates the text of a variable")
-                        .at(span);
-                self.note(span, finding, shell, state);
+                        .with_span(span);
+                self.record_finding(span, finding, shell, state);
             }
         }
     }
@@ -116,7 +116,7 @@ impl Walker<'_> {
                         finding = CommandFinding::unknown(
                             "bash evaluates the operands of a numeric comparison, and one is not a plain number",
                         )
-                        .at(*operator_span);
+                        .with_span(*operator_span);
                         break;
                     }
                 }
@@ -125,7 +125,7 @@ impl Walker<'_> {
                     if !plain {
                         finding =
                             CommandFinding::unknown("bash evaluates the subscript of a variable")
-                                .at(*operator_span);
+                                .with_span(*operator_span);
                         break;
                     }
                 }
@@ -141,9 +141,9 @@ impl Walker<'_> {
             }
         }
         if finding.verdict != EffectVerdict::ReadOnly {
-            self.evaluation.note_evaluation();
+            self.evaluation.record_evaluation();
         }
-        self.note(span, finding, shell, state);
+        self.record_finding(span, finding, shell, state);
         for item in items {
             if let TestItem::Word(word) = item {
                 self.word(word, shell, state);

@@ -1,8 +1,8 @@
 //! What a tree says will run.
 
 use haft_shell::ast::{
-    Arithmetic, AssignedValue, Assignment, Command, CommandKind, Parameter, ParameterOperation,
-    PartKind, Script, ShellWord, Span, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, Assignment, CommandNode, CommandKind, ParameterExpansion, ParameterOperation,
+    PartKind, ShellScript, ShellWord, Span, TestItem, WordPart,
 };
 
 /// The simple commands of a tree, at every depth.
@@ -18,14 +18,14 @@ pub(crate) struct Commands {
 }
 
 /// Every command of a script.
-pub(crate) fn commands(script: &Script) -> Commands {
+pub(crate) fn commands(script: &ShellScript) -> Commands {
     let mut commands = Commands::default();
     commands.script(script);
     commands
 }
 
 impl Commands {
-    fn script(&mut self, script: &Script) {
+    fn script(&mut self, script: &ShellScript) {
         for item in &script.items {
             for command in &item.pipeline.commands {
                 self.command(command);
@@ -33,7 +33,7 @@ impl Commands {
         }
     }
 
-    fn command(&mut self, command: &Command) {
+    fn command(&mut self, command: &CommandNode) {
         for redirect in &command.redirects {
             self.word(&redirect.target);
             redirect.body.iter().for_each(|body| self.word(body));
@@ -109,8 +109,8 @@ impl Commands {
         match &part.kind {
             PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
             // There is no translation here.
-            PartKind::Parameter(Parameter { name, .. }) if name == "TEXTDOMAIN" => {}
-            PartKind::Parameter(Parameter { operation, .. }) => self.operation(operation),
+            PartKind::Parameter(ParameterExpansion { name, .. }) if name == "TEXTDOMAIN" => {}
+            PartKind::Parameter(ParameterExpansion { operation, .. }) => self.operation(operation),
             PartKind::Command(script) | PartKind::Process(script) => self.script(script),
             PartKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
             PartKind::Array(words) => words.iter().for_each(|word| self.word(word)),
@@ -133,7 +133,7 @@ impl Commands {
         }
     }
 
-    fn arithmetic(&mut self, arithmetic: &Arithmetic) {
+    fn arithmetic(&mut self, arithmetic: &ArithmeticExpression) {
         arithmetic.parts.iter().for_each(|part| self.part(part));
     }
 }
@@ -161,7 +161,7 @@ fn texts(word: &ShellWord) -> Option<Vec<String>> {
         quoted |= part.quoted;
         let more: &[String] = match &part.kind {
             PartKind::Text(text) => std::slice::from_ref(text),
-            PartKind::Parameter(Parameter { name, .. }) if name == "TEXTDOMAIN" => continue,
+            PartKind::Parameter(ParameterExpansion { name, .. }) if name == "TEXTDOMAIN" => continue,
             PartKind::Brace(Some(more)) => more,
             _ => return None,
         };

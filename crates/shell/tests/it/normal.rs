@@ -1,33 +1,33 @@
 //! Bash prints a command back in a form of its own. This brings a tree into that form.
 
 use haft_shell::ast::{
-    Arithmetic, AssignedValue, Command, CommandKind, Item, Parameter, ParameterOperation, PartKind,
-    Pipeline, Redirect, RedirectOperator, Script, Separator, ShellWord, Span, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, CommandNode, CommandKind, ScriptItem, ParameterExpansion, ParameterOperation, PartKind,
+    Pipeline, Redirect, RedirectOperator, ShellScript, ListSeparator, ShellWord, Span, TestItem, WordPart,
 };
 
 const NOWHERE: Span = Span { start: 0, end: 0 };
 
-pub(crate) fn script(script: &mut Script) {
+pub(crate) fn script(script: &mut ShellScript) {
     for item in &mut script.items {
         item.pipeline.commands.iter_mut().for_each(command);
     }
 }
 
-fn alone(command: Command) -> Script {
-    Script {
-        items: vec![Item {
+fn alone(command: CommandNode) -> ShellScript {
+    ShellScript {
+        items: vec![ScriptItem {
             pipeline: Pipeline {
                 span: NOWHERE,
                 negated: false,
                 timed: false,
                 commands: vec![command],
             },
-            then: Separator::Sequence,
+            then: ListSeparator::Sequence,
         }],
     }
 }
 
-fn command(command: &mut Command) {
+fn command(command: &mut CommandNode) {
     command.redirects.iter_mut().for_each(redirect);
     match &mut command.kind {
         CommandKind::Simple { assignments, words } => {
@@ -52,7 +52,7 @@ fn command(command: &mut Command) {
                     branches: rest,
                     otherwise: otherwise.take(),
                 };
-                *otherwise = Some(alone(Command {
+                *otherwise = Some(alone(CommandNode {
                     span: NOWHERE,
                     kind: inner,
                     redirects: Vec::new(),
@@ -72,7 +72,7 @@ fn command(command: &mut Command) {
             let all = WordPart {
                 span: NOWHERE,
                 quoted: true,
-                kind: PartKind::Parameter(Parameter {
+                kind: PartKind::Parameter(ParameterExpansion {
                     name: "@".into(),
                     operation: ParameterOperation::Plain,
                 }),
@@ -108,7 +108,7 @@ fn command(command: &mut Command) {
             // A body is always printed in braces.
             if !matches!(body.kind, CommandKind::Group(_)) {
                 let kind = std::mem::replace(&mut body.kind, CommandKind::Test(Vec::new()));
-                body.kind = CommandKind::Group(alone(Command {
+                body.kind = CommandKind::Group(alone(CommandNode {
                     span: NOWHERE,
                     kind,
                     redirects: Vec::new(),
@@ -220,7 +220,7 @@ fn operation(operation: &mut ParameterOperation) {
     }
 }
 
-fn arithmetic(arithmetic: &mut Arithmetic) {
+fn arithmetic(arithmetic: &mut ArithmeticExpression) {
     // The text of a substitution in it is printed anew, too.
     if !arithmetic.parts.is_empty() {
         arithmetic.text.clear();

@@ -1,11 +1,11 @@
 //! Every span is a place in the line, inside that of what holds it, and behind that of what precedes it.
 
 use haft_shell::ast::{
-    Arithmetic, AssignedValue, Command, CommandKind, ParameterOperation, PartKind, Script,
+    ArithmeticExpression, AssignedValue, CommandNode, CommandKind, ParameterOperation, PartKind, ShellScript,
     ShellWord, Span, TestItem, WordPart,
 };
 
-pub(crate) fn check(line: &str, script: &Script) {
+pub(crate) fn check(line: &str, script: &ShellScript) {
     let whole = Span {
         start: 0,
         end: line.len(),
@@ -44,7 +44,7 @@ impl Spans<'_> {
         }
     }
 
-    fn script(&self, script: &Script, parent: Span) {
+    fn script(&self, script: &ShellScript, parent: Span) {
         let mut pipelines = Vec::new();
         for item in &script.items {
             let span = item.pipeline.span;
@@ -60,7 +60,7 @@ impl Spans<'_> {
         self.ordered(&pipelines);
     }
 
-    fn command(&self, command: &Command) {
+    fn command(&self, command: &CommandNode) {
         let span = command.span;
         for redirect in &command.redirects {
             self.inside(redirect.span, span);
@@ -192,7 +192,7 @@ impl Spans<'_> {
         }
     }
 
-    fn arithmetic(&self, arithmetic: &Arithmetic, parent: Span) {
+    fn arithmetic(&self, arithmetic: &ArithmeticExpression, parent: Span) {
         self.inside(arithmetic.span, parent);
         self.parts(&arithmetic.parts, arithmetic.span);
     }

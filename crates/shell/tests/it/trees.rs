@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use haft_shell::ast::{
-    Arithmetic, Arm, AssignedValue, Assignment, Command, CommandKind, Item, Parameter,
-    ParameterOperation, PartKind, Pipeline, Redirect, RedirectOperator, Script, Separator,
+    ArithmeticExpression, CaseArm, AssignedValue, Assignment, CommandNode, CommandKind, ScriptItem, ParameterExpansion,
+    ParameterOperation, PartKind, Pipeline, Redirect, RedirectOperator, ShellScript, ListSeparator,
     ShellWord, Span, TestItem, WordPart,
 };
 use haft_shell::syntax::{outline, parse};
@@ -40,7 +40,7 @@ fn plain_part() -> impl Strategy<Value = WordPart> {
             .prop_map(|at| ParameterOperation::Subscript(at, Box::new(ParameterOperation::Plain))),
     ];
     let parameter = (name(), operation)
-        .prop_map(|(name, operation)| PartKind::Parameter(Parameter { name, operation }));
+        .prop_map(|(name, operation)| PartKind::Parameter(ParameterExpansion { name, operation }));
     prop_oneof![
         4 => "[a-zA-Z0-9/._:%+-]{1,6}".prop_map(|text| part(false, PartKind::Text(text))),
         3 => "[ -~\n\té世]{0,8}".prop_map(|text| part(true, PartKind::Text(text))),
@@ -52,8 +52,8 @@ fn plain_part() -> impl Strategy<Value = WordPart> {
     ]
 }
 
-fn number() -> impl Strategy<Value = Arithmetic> {
-    "[1-9][0-9]{0,3}( [+*/-] [1-9][0-9]{0,2})?".prop_map(|text| Arithmetic {
+fn number() -> impl Strategy<Value = ArithmeticExpression> {
+    "[1-9][0-9]{0,3}( [+*/-] [1-9][0-9]{0,2})?".prop_map(|text| ArithmeticExpression {
         span: NOWHERE,
         text,
         parts: Vec::new(),
@@ -103,9 +103,9 @@ fn word_of(parts: Vec<WordPart>) -> ShellWord {
 }
 
 /// A substitution may hold a here-document only if all its commands are simple.
-fn substituted(mut script: Script) -> Script {
+fn substituted(mut script: ShellScript) -> ShellScript {
     let mut commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
-    let background = |item: &Item| item.then == Separator::Background;
+    let background = |item: &ScriptItem| item.then == ListSeparator::Background;
     if !commands.all(|command| matches!(command.kind, CommandKind::Simple { .. }))
         || script.items.iter().any(background)
     {
@@ -114,7 +114,7 @@ fn substituted(mut script: Script) -> Script {
     script
 }
 
-fn without_documents(script: &mut Script) {
+fn without_documents(script: &mut ShellScript) {
     for item in &mut script.items {
         for command in &mut item.pipeline.commands {
             command
@@ -127,7 +127,7 @@ fn without_documents(script: &mut Script) {
     }
 }
 
-fn inner_scripts(kind: &mut CommandKind) -> Vec<&mut Script> {
+fn inner_scripts(kind: &mut CommandKind) -> Vec<&mut ShellScript> {
     match kind {
         CommandKind::Group(body) | CommandKind::Subshell(body) => vec![body],
         CommandKind::If {
@@ -145,7 +145,7 @@ fn inner_scripts(kind: &mut CommandKind) -> Vec<&mut Script> {
     }
 }
 
-fn word(script: BoxedStrategy<Script>) -> BoxedStrategy<ShellWord> {
+fn word(script: BoxedStrategy<ShellScript>) -> BoxedStrategy<ShellWord> {
     let script = script.prop_map(substituted).boxed();
     let substitution = (any::<bool>(), script.clone())
         .prop_map(|(quoted, script)| part(quoted, PartKind::Command(script)));
@@ -159,7 +159,7 @@ fn command_name() -> impl Strategy<Value = ShellWord> {
     prop_oneof![
         3 => "[a-z]{2,5}-[a-z]{1,3}".prop_map(|text| word_of(vec![part(false, PartKind::Text(text))])),
         1 => "[a-z ]{1,5}".prop_map(|text| word_of(vec![part(true, PartKind::Text(text))])),
-        1 => name().prop_map(|name| word_of(vec![part(true, PartKind::Parameter(Parameter { name, operation: ParameterOperation::Plain }))])),
+        1 => name().prop_map(|name| word_of(vec![part(true, PartKind::Parameter(ParameterExpansion { name, operation: ParameterOperation::Plain }))])),
     ]
 }
 
@@ -239,7 +239,7 @@ fn redirect(word: BoxedStrategy<ShellWord>) -> impl Strategy<Value = Redirect> {
 }
 
 /// A script of every construct.
-pub(crate) fn script() -> BoxedStrategy<Script> {
+pub(crate) fn script() -> BoxedStrategy<ShellScript> {
     let leaf = command_name().prop_map(|name| {
         script_of(vec![(
             CommandKind::Simple {
@@ -259,25 +259,25 @@ pub(crate) fn script() -> BoxedStrategy<Script> {
             prop::collection::vec(command, 1..3),
         );
         let separator = prop::sample::select(vec![
-            Separator::Sequence,
-            Separator::Sequence,
-            Separator::And,
-            Separator::Or,
-            Separator::Background,
+            ListSeparator::Sequence,
+            ListSeparator::Sequence,
+            ListSeparator::And,
+            ListSeparator::Or,
+            ListSeparator::Background,
         ]);
         prop::collection::vec((pipeline, separator), 1..3).prop_map(|items| {
             let last = items.len() - 1;
-            let mut script = Script::default();
+            let mut script = ShellScript::default();
             for (index, ((negated, timed, commands), then)) in items.into_iter().enumerate() {
-                let dangling = index == last && matches!(then, Separator::And | Separator::Or);
-                script.items.push(Item {
+                let dangling = index == last && matches!(then, ListSeparator::And | ListSeparator::Or);
+                script.items.push(ScriptItem {
                     pipeline: Pipeline {
                         span: NOWHERE,
                         negated,
                         timed: timed && negated,
                         commands: commands.into_iter().map(command_of).collect(),
                     },
-                    then: if dangling { Separator::Sequence } else { then },
+                    then: if dangling { ListSeparator::Sequence } else { then },
                 });
             }
             script
@@ -286,36 +286,36 @@ pub(crate) fn script() -> BoxedStrategy<Script> {
     .boxed()
 }
 
-fn command_of((kind, redirects): (CommandKind, Vec<Redirect>)) -> Command {
+fn command_of((kind, redirects): (CommandKind, Vec<Redirect>)) -> CommandNode {
     // Those of a function are its body's.
     let redirects = match kind {
         CommandKind::Function { .. } => Vec::new(),
         _ => redirects,
     };
-    Command {
+    CommandNode {
         span: NOWHERE,
         kind,
         redirects,
     }
 }
 
-fn script_of(commands: Vec<(CommandKind, Vec<Redirect>)>) -> Script {
-    let item = |command| Item {
+fn script_of(commands: Vec<(CommandKind, Vec<Redirect>)>) -> ShellScript {
+    let item = |command| ScriptItem {
         pipeline: Pipeline {
             span: NOWHERE,
             negated: false,
             timed: false,
             commands: vec![command_of(command)],
         },
-        then: Separator::Sequence,
+        then: ListSeparator::Sequence,
     };
-    Script {
+    ShellScript {
         items: commands.into_iter().map(item).collect(),
     }
 }
 
 fn kind(
-    script: BoxedStrategy<Script>,
+    script: BoxedStrategy<ShellScript>,
     word: BoxedStrategy<ShellWord>,
 ) -> BoxedStrategy<CommandKind> {
     let assignments = prop::collection::vec(assignment(word.clone()), 0..2);
@@ -329,7 +329,7 @@ fn kind(
         prop::collection::vec(single(word.clone()), 1..3),
         body.clone(),
     )
-        .prop_map(|(patterns, body)| Arm { patterns, body });
+        .prop_map(|(patterns, body)| CaseArm { patterns, body });
     let test = (
         single(word.clone()),
         prop::sample::select(vec!["==", "!=", "-eq"]),

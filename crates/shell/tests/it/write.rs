@@ -1,11 +1,11 @@
 //! A tree as text that bash would read as that tree.
 
 use haft_shell::ast::{
-    AssignedValue, Command, CommandKind, Parameter, ParameterOperation, PartKind, Redirect,
-    RedirectOperator, Script, Separator, ShellWord, TestItem, WordPart,
+    AssignedValue, CommandNode, CommandKind, ParameterExpansion, ParameterOperation, PartKind, Redirect,
+    RedirectOperator, ShellScript, ListSeparator, ShellWord, TestItem, WordPart,
 };
 
-pub(crate) fn write(script: &Script) -> String {
+pub(crate) fn write(script: &ShellScript) -> String {
     let mut writer = Writer::default();
     writer.script(script);
     writer.text
@@ -30,7 +30,7 @@ impl Writer {
         }
     }
 
-    fn script(&mut self, script: &Script) {
+    fn script(&mut self, script: &ShellScript) {
         for item in &script.items {
             let pipeline = &item.pipeline;
             if pipeline.negated {
@@ -46,25 +46,25 @@ impl Writer {
                 self.command(command);
             }
             match item.then {
-                Separator::And => self.put(" && "),
-                Separator::Or => self.put(" || "),
-                Separator::Background => {
+                ListSeparator::And => self.put(" && "),
+                ListSeparator::Or => self.put(" || "),
+                ListSeparator::Background => {
                     self.put(" &");
                     self.newline();
                 }
-                Separator::Sequence => self.newline(),
+                ListSeparator::Sequence => self.newline(),
             }
         }
     }
 
-    fn body(&mut self, before: &str, script: &Script, after: &str) {
+    fn body(&mut self, before: &str, script: &ShellScript, after: &str) {
         self.put(before);
         self.newline();
         self.script(script);
         self.put(after);
     }
 
-    fn command(&mut self, command: &Command) {
+    fn command(&mut self, command: &CommandNode) {
         match &command.kind {
             CommandKind::Simple { assignments, words } => {
                 for assignment in assignments {
@@ -249,7 +249,7 @@ impl Writer {
         self.put(&format!("\"{escaped}\""));
     }
 
-    fn parameter(&mut self, parameter: &Parameter) {
+    fn parameter(&mut self, parameter: &ParameterExpansion) {
         let name = &parameter.name;
         let text = match &parameter.operation {
             ParameterOperation::Length => format!("${{#{name}}}"),

@@ -2,7 +2,7 @@
 
 /// The syntax of a language.
 #[derive(Debug)]
-pub(super) struct Language {
+pub(super) struct LanguageSyntax {
     /// Names and file extensions.
     pub(super) names: &'static [&'static str],
     pub(super) line_comments: &'static [&'static str],
@@ -37,8 +37,8 @@ pub(super) struct StringRule {
     pub(super) is_multiline: bool,
 }
 
-impl Language {
-    pub(super) fn begins_name(&self, letter: char) -> bool {
+impl LanguageSyntax {
+    pub(super) fn is_name_start(&self, letter: char) -> bool {
         letter.is_alphabetic()
             || letter == '_'
             || (letter != '-' && self.name_signs.contains(letter))
@@ -50,7 +50,7 @@ impl Language {
 }
 
 /// Returns the language for a lower-case name.
-pub(super) fn find(name: &str) -> Option<&'static Language> {
+pub(super) fn find(name: &str) -> Option<&'static LanguageSyntax> {
     LANGUAGES
         .iter()
         .find(|language| language.names.contains(&name))
@@ -89,7 +89,7 @@ const HASH: &[&str] = &["#"];
 const STARS: &[(&str, &str)] = &[("/*", "*/")];
 
 /// Defaults for most languages, similar to C.
-const BASE: Language = Language {
+const BASE: LanguageSyntax = LanguageSyntax {
     names: &[],
     line_comments: SLASHES,
     comment_needs_blank: false,
@@ -111,15 +111,15 @@ const BASE: Language = Language {
 };
 
 /// Defaults for languages with `#` comments.
-const HASHED: Language = Language {
+const HASHED: LanguageSyntax = LanguageSyntax {
     line_comments: HASH,
     comment_needs_blank: true,
     block_comments: &[],
     ..BASE
 };
 
-static LANGUAGES: [Language; 32] = [
-    Language {
+static LANGUAGES: [LanguageSyntax; 32] = [
+    LanguageSyntax {
         names: &["rust", "rs"],
         comments_nest: true,
         strings: &[
@@ -135,7 +135,7 @@ static LANGUAGES: [Language; 32] = [
         has_macros: true,
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["python", "py", "pyi", "python3"],
         comment_needs_blank: false,
         strings: &[
@@ -150,7 +150,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "@",
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &[
             "javascript",
             "js",
@@ -171,7 +171,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "$",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["c", "h"],
         keywords: "auto break case const continue default do else enum extern for goto if inline register restrict return sizeof static struct switch typedef union volatile while #include #define #ifdef #ifndef #if #else #endif #pragma",
         constants: "NULL true false",
@@ -179,7 +179,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "#",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &[
             "cpp", "c++", "cc", "cxx", "hpp", "hh", "objc", "m", "mm", "cuda", "cu",
         ],
@@ -190,14 +190,14 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "#",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["csharp", "cs", "c#"],
         strings: &[raw("@\"", "\""), on_line("\""), on_line("'")],
         keywords: "abstract as async await base break case catch checked class const continue default delegate do else enum event explicit extern finally fixed for foreach get goto if implicit in init interface internal is lock namespace new operator out override params private protected public readonly record ref return sealed set sizeof stackalloc static struct switch this throw try typeof unchecked unsafe using var virtual volatile when where while with yield",
         types: "bool byte char decimal double dynamic float int long object sbyte short string uint ulong ushort void",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["java"],
         strings: &[over_lines("\"\"\"", "\"\"\""), on_line("\""), on_line("'")],
         keywords: "abstract assert break case catch class continue default do else enum extends final finally for if implements import instanceof interface native new package permits private protected public record return sealed static strictfp super switch synchronized this throw throws transient try var volatile while yield",
@@ -205,14 +205,14 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "@",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["kotlin", "kt", "kts"],
         strings: &[over_lines("\"\"\"", "\"\"\""), on_line("\""), on_line("'")],
         comments_nest: true,
         keywords: "abstract as break by catch class companion const constructor continue crossinline data do else enum final finally for fun get if import in init inline inner interface internal is lateinit object open operator out override package private protected public return sealed set super suspend this throw try typealias val var when where while",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["go", "golang"],
         strings: &[raw("`", "`"), on_line("\""), on_line("'")],
         keywords: "break case chan const continue default defer else fallthrough for func go goto if import interface map package range return select struct switch type var",
@@ -220,7 +220,7 @@ static LANGUAGES: [Language; 32] = [
         types: "any bool byte complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune string uint uint8 uint16 uint32 uint64 uintptr",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["swift"],
         strings: &[over_lines("\"\"\"", "\"\"\""), on_line("\"")],
         comments_nest: true,
@@ -228,7 +228,7 @@ static LANGUAGES: [Language; 32] = [
         constants: "true false nil",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["ruby", "rb"],
         strings: &[
             over_lines("\"", "\""),
@@ -240,7 +240,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "@?!",
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["php"],
         line_comments: &["//", "#"],
         strings: &[over_lines("\"", "\""), over_lines("'", "'")],
@@ -248,7 +248,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "$",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &[
             "bash",
             "sh",
@@ -266,7 +266,7 @@ static LANGUAGES: [Language; 32] = [
         is_data: true,
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["powershell", "ps1", "pwsh"],
         block_comments: &[("<#", "#>")],
         keywords: "begin break catch class continue do else elseif end exit finally for foreach function if in param process return switch throw try until while",
@@ -274,7 +274,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "$-",
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["sql", "postgres", "mysql", "sqlite", "plsql"],
         line_comments: &["--"],
         strings: &[over_lines("'", "'"), over_lines("\"", "\"")],
@@ -284,7 +284,7 @@ static LANGUAGES: [Language; 32] = [
         ignores_case: true,
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["html", "htm", "xml", "svg", "vue", "xhtml", "xsl"],
         line_comments: &[],
         block_comments: &[("<!--", "-->")],
@@ -296,7 +296,7 @@ static LANGUAGES: [Language; 32] = [
         is_data: true,
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["css", "scss", "less", "sass"],
         line_comments: &[],
         keywords: "@media @import @include @mixin @use @keyframes @font-face @supports @layer @container !important",
@@ -306,13 +306,13 @@ static LANGUAGES: [Language; 32] = [
         key_sign: Some(':'),
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["json", "jsonc", "json5", "jsonl", "ndjson"],
         capitals_are_types: false,
         is_data: true,
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["yaml", "yml"],
         constants: "true false null yes no on off",
         capitals_are_types: false,
@@ -321,7 +321,7 @@ static LANGUAGES: [Language; 32] = [
         is_data: true,
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["toml", "ini", "cfg", "conf", "properties", "env"],
         line_comments: &["#", ";"],
         strings: &[
@@ -336,7 +336,7 @@ static LANGUAGES: [Language; 32] = [
         is_data: true,
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["lua"],
         line_comments: &["--"],
         block_comments: &[("--[[", "]]")],
@@ -345,7 +345,7 @@ static LANGUAGES: [Language; 32] = [
         constants: "true false nil self",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["haskell", "hs", "elm", "purescript"],
         line_comments: &["--"],
         block_comments: &[("{-", "-}")],
@@ -357,14 +357,14 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "'",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["scala", "sc", "sbt"],
         strings: &[over_lines("\"\"\"", "\"\"\""), on_line("\""), on_line("'")],
         comments_nest: true,
         keywords: "abstract case catch class def do else enum export extends extension final finally for forSome given if implicit import lazy match new object opaque override package private protected return sealed super then this throw trait try type using val var while with yield",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["elixir", "ex", "exs", "erlang", "erl"],
         strings: &[
             over_lines("\"\"\"", "\"\"\""),
@@ -376,7 +376,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "?!@",
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["perl", "pl", "pm"],
         strings: &[over_lines("\"", "\""), over_lines("'", "'")],
         keywords: "and cmp continue die do else elsif eq for foreach if last local my ne next no not or our package print redo return require sub unless until use while",
@@ -384,14 +384,14 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "$@%",
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["r", "julia", "jl"],
         keywords: "begin break do else elseif end for function if import in let library macro module mutable next repeat return struct try using while",
         constants: "TRUE FALSE NULL NA Inf NaN true false nothing",
         name_signs: ".",
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["dart"],
         strings: &[
             over_lines("'''", "'''"),
@@ -403,7 +403,7 @@ static LANGUAGES: [Language; 32] = [
         types: "bool double dynamic int num void",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["zig"],
         block_comments: &[],
         keywords: "align allowzero and asm async await break catch comptime const continue defer else enum errdefer error export extern fn for if inline noalias opaque or orelse packed pub resume return struct suspend switch test threadlocal try union unreachable usingnamespace var volatile while",
@@ -412,7 +412,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "@",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["dockerfile", "docker", "containerfile"],
         keywords: "add arg as cmd copy entrypoint env expose from healthcheck label onbuild run shell stopsignal user volume workdir",
         constants: "",
@@ -421,7 +421,7 @@ static LANGUAGES: [Language; 32] = [
         is_data: true,
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &["makefile", "make", "mk", "cmake", "just", "justfile"],
         keywords: "define else endef endif export ifdef ifeq ifndef ifneq include override .PHONY",
         constants: "",
@@ -431,7 +431,7 @@ static LANGUAGES: [Language; 32] = [
         is_data: true,
         ..HASHED
     },
-    Language {
+    LanguageSyntax {
         names: &[
             "nix",
             "hcl",
@@ -448,7 +448,7 @@ static LANGUAGES: [Language; 32] = [
         name_signs: "-",
         ..BASE
     },
-    Language {
+    LanguageSyntax {
         names: &["diff", "patch"],
         is_diff: true,
         ..BASE

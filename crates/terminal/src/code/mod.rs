@@ -13,7 +13,7 @@ use crate::{
     style::{TextStyle, Theme},
     text::TextLine,
 };
-use languages::Language;
+use languages::LanguageSyntax;
 
 /// The maximum length in bytes of a highlighted line. Longer lines stay plain.
 const LONGEST_LINE: usize = 2000;
@@ -65,7 +65,7 @@ enum LexState {
 /// Highlights code line by line.
 #[derive(Debug, Clone, Default)]
 pub struct CodeLexer {
-    language: Option<&'static Language>,
+    language: Option<&'static LanguageSyntax>,
     state: LexState,
 }
 

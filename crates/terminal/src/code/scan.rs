@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use super::{CodeToken, LexState, languages::Language};
+use super::{CodeToken, LexState, languages::LanguageSyntax};
 
 pub(super) fn line(
-    language: &Language,
+    language: &LanguageSyntax,
     state: LexState,
     text: &str,
 ) -> (Vec<(Range<usize>, CodeToken)>, LexState) {
-    let mut scanner = Scanner {
+    let mut scanner = CodeScanner {
         language,
         text,
-        at: 0,
+        position: 0,
         tokens: Vec::new(),
     };
     if language.is_diff {
@@ -20,7 +20,7 @@ pub(super) fn line(
         return (scanner.tokens, LexState::Code);
     }
     let mut state = state;
-    while scanner.at < text.len() {
+    while scanner.position < text.len() {
         state = match state {
             LexState::Code => scanner.code(),
             LexState::Comment(rule, depth) => scanner.comment(rule, depth),
@@ -36,25 +36,25 @@ pub(super) fn line(
     (scanner.tokens, state)
 }
 
-struct Scanner<'a> {
-    language: &'a Language,
+struct CodeScanner<'a> {
+    language: &'a LanguageSyntax,
     text: &'a str,
-    at: usize,
+    position: usize,
     tokens: Vec<(Range<usize>, CodeToken)>,
 }
 
-impl Scanner<'_> {
+impl CodeScanner<'_> {
     fn rest(&self) -> &str {
-        &self.text[self.at..]
+        &self.text[self.position..]
     }
 
     fn push(&mut self, length: usize, token: CodeToken) {
-        let end = self.at + length;
+        let end = self.position + length;
         match self.tokens.last_mut() {
             Some((range, last)) if *last == token => range.end = end,
-            _ => self.tokens.push((self.at..end, token)),
+            _ => self.tokens.push((self.position..end, token)),
         }
-        self.at = end;
+        self.position = end;
     }
 
     fn diff(&mut self) {
@@ -72,11 +72,11 @@ impl Scanner<'_> {
     /// Scans one token of code. Afterwards the scanner may be inside a comment or a string.
     fn code(&mut self) -> LexState {
         let language = self.language;
-        let rest = &self.text[self.at..];
+        let rest = &self.text[self.position..];
         // In languages where a comment marker may also occur within words (`#`), it starts a
         // comment only after whitespace.
         let behind_blank =
-            self.text[..self.at].ends_with(|c: char| c.is_whitespace()) || self.at == 0;
+            self.text[..self.position].ends_with(|c: char| c.is_whitespace()) || self.position == 0;
         let may_begin = behind_blank || !language.comment_needs_blank;
         if may_begin
             && language
@@ -167,7 +167,7 @@ impl Scanner<'_> {
     /// Scans a name, a number, or a single character.
     fn word(&mut self) {
         let language = self.language;
-        let rest = &self.text[self.at..];
+        let rest = &self.text[self.position..];
         let Some(first) = rest.chars().next() else {
             return;
         };
@@ -175,7 +175,7 @@ impl Scanner<'_> {
             let length = number_length(rest);
             return self.push(length, CodeToken::Number);
         }
-        if !language.begins_name(first) {
+        if !language.is_name_start(first) {
             return self.push(first.len_utf8(), CodeToken::Plain);
         }
         let length = rest
@@ -202,14 +202,14 @@ impl Scanner<'_> {
             .key_sign
             .is_some_and(|sign| behind.trim_start_matches(' ').starts_with(sign));
         if is_key
-            && self.text[..self.at]
+            && self.text[..self.position]
                 .trim_start_matches(['-', ' ', '{', ','])
                 .is_empty()
         {
             return CodeToken::Keyword;
         }
         if language.has_tags
-            && (self.text[..self.at].ends_with('<') || self.text[..self.at].ends_with("</"))
+            && (self.text[..self.position].ends_with('<') || self.text[..self.position].ends_with("</"))
         {
             return CodeToken::Keyword;
         }

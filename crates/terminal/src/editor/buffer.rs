@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{
     motion,
-    undo::{EditKind, Replacements, TextEdit, UndoLog},
+    undo::{EditKind, UndoReplacements, TextEdit, UndoLog},
 };
 
 /// Text with a caret, which is always between two grapheme clusters.
@@ -67,7 +67,7 @@ impl TextBuffer {
             return;
         }
         let edit = TextEdit {
-            at: range.start,
+            offset: range.start,
             removed: self.text[range.clone()].to_owned(),
             inserted: with.to_owned(),
         };
@@ -87,8 +87,8 @@ impl TextBuffer {
         self.apply(step)
     }
 
-    fn apply(&mut self, step: Option<Replacements>) -> bool {
-        let Some(Replacements { edits, caret }) = step else {
+    fn apply(&mut self, step: Option<UndoReplacements>) -> bool {
+        let Some(UndoReplacements { edits, caret }) = step else {
             return false;
         };
         for (range, with) in edits {

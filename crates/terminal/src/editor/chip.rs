@@ -10,7 +10,7 @@ pub struct ChipId(u32);
 
 /// Longer content that is shown as a short label.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chip {
+pub struct DraftChip {
     /// The label on screen, for example `[Pasted 1: 214 lines]`.
     pub label: String,
     /// The content.
@@ -19,10 +19,10 @@ pub struct Chip {
     pub unfolds: bool,
 }
 
-impl Chip {
+impl DraftChip {
     /// Returns whether a paste is long enough to become a chip: more than 10 lines or 1000
     /// characters.
-    pub fn is_wanted_for(paste: &str) -> bool {
+    pub fn is_needed_for(paste: &str) -> bool {
         paste.lines().count() > 10 || paste.chars().nth(1000).is_some()
     }
 
@@ -55,7 +55,7 @@ const LAST: u32 = 0x10_eeed;
 
 impl ChipId {
     /// Returns the chip that a character of the draft represents, if any.
-    pub(super) fn of(character: char) -> Option<Self> {
+    pub(super) fn from_char(character: char) -> Option<Self> {
         let code_point = u32::from(character);
         (FIRST..=LAST)
             .contains(&code_point)
@@ -70,7 +70,7 @@ impl ChipId {
 /// Returns text with every character replaced that would be a chip.
 pub(super) fn without_chips(text: &str) -> String {
     let replaced = |c: char| {
-        if ChipId::of(c).is_some() {
+        if ChipId::from_char(c).is_some() {
             '\u{fffd}'
         } else {
             c
@@ -83,11 +83,11 @@ pub(super) fn without_chips(text: &str) -> String {
 /// that were sent is dropped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChipTable {
-    chips: Vec<Chip>,
+    chips: Vec<DraftChip>,
 }
 
 impl ChipTable {
-    pub(super) fn add(&mut self, chip: Chip) -> (ChipId, char) {
+    pub(super) fn add(&mut self, chip: DraftChip) -> (ChipId, char) {
         let most = (LAST - FIRST) as usize;
         // No session needs so large a number of chips: the last number is used again.
         if self.chips.len() > most {
@@ -98,17 +98,17 @@ impl ChipTable {
         (id, id.character())
     }
 
-    pub(super) fn get(&self, id: ChipId) -> Option<&Chip> {
+    pub(super) fn get(&self, id: ChipId) -> Option<&DraftChip> {
         self.chips.get(id.0 as usize)
     }
 
     /// Drops the content of a chip that was sent. If undo restores the chip, its label says so.
-    pub(super) fn forget(&mut self, id: ChipId) {
+    pub(super) fn clear_text(&mut self, id: ChipId) {
         if let Some(chip) = self.chips.get_mut(id.0 as usize)
             && !chip.text.is_empty()
         {
             let name = chip.label.split(':').next().unwrap_or_default();
-            *chip = Chip {
+            *chip = DraftChip {
                 label: format!("{}: sent before]", name.trim_end_matches(']')),
                 text: String::new(),
                 unfolds: false,
@@ -117,13 +117,13 @@ impl ChipTable {
     }
 
     pub(super) fn label(&self, character: char) -> Option<&str> {
-        self.get(ChipId::of(character)?).map(|chip| &*chip.label)
+        self.get(ChipId::from_char(character)?).map(|chip| &*chip.label)
     }
 
     pub(super) fn unfold(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         for character in text.chars() {
-            match ChipId::of(character).and_then(|id| self.get(id)) {
+            match ChipId::from_char(character).and_then(|id| self.get(id)) {
                 Some(chip) if chip.unfolds => whole.push_str(&chip.text),
                 Some(chip) => whole.push_str(&chip.label),
                 None => whole.push(character),
@@ -135,7 +135,7 @@ impl ChipTable {
     pub(super) fn parts(&self, text: &str) -> Vec<DraftPart> {
         let mut parts: Vec<DraftPart> = Vec::new();
         for character in text.chars() {
-            match (ChipId::of(character), parts.last_mut()) {
+            match (ChipId::from_char(character), parts.last_mut()) {
                 (Some(id), _) => parts.push(DraftPart::Chip(id)),
                 (None, Some(DraftPart::Text(text))) => text.push(character),
                 (None, _) => parts.push(DraftPart::Text(character.into())),

@@ -41,7 +41,7 @@ pub enum EditCommand {
 
 impl EditCommand {
     /// Returns the command of a key, with the bindings of Emacs and shells.
-    pub fn of_key(key: Key) -> Option<Self> {
+    pub fn from_key(key: Key) -> Option<Self> {
         if is_new_line(key) {
             return Some(Self::NewLine);
         }
@@ -51,8 +51,8 @@ impl EditCommand {
         }
         match (key.code, held.control, held.alt) {
             (KeyCode::Char(letter), false, false) => Some(Self::Insert(letter)),
-            (KeyCode::Char(letter), true, false) => Self::of_control(letter),
-            (KeyCode::Char(letter), false, true) => Self::of_alt(letter),
+            (KeyCode::Char(letter), true, false) => Self::from_control(letter),
+            (KeyCode::Char(letter), false, true) => Self::from_alt(letter),
             (KeyCode::Left, true, _) | (KeyCode::Left, _, true) => Some(Self::WordLeft),
             (KeyCode::Right, true, _) | (KeyCode::Right, _, true) => Some(Self::WordRight),
             (KeyCode::Left, ..) => Some(Self::Left),
@@ -71,7 +71,7 @@ impl EditCommand {
         }
     }
 
-    fn of_control(letter: char) -> Option<Self> {
+    fn from_control(letter: char) -> Option<Self> {
         Some(match letter {
             'a' => Self::LineStart,
             'e' => Self::LineEnd,
@@ -90,7 +90,7 @@ impl EditCommand {
         })
     }
 
-    fn of_alt(letter: char) -> Option<Self> {
+    fn from_alt(letter: char) -> Option<Self> {
         Some(match letter {
             'b' => Self::WordLeft,
             'f' => Self::WordRight,
@@ -126,14 +126,14 @@ pub(super) fn perform(editor: &mut Editor, command: EditCommand) -> EditOutcome 
             editor.buffer.begin(EditKind::Other);
             editor.buffer.insert("\n");
         }
-        Command::Left => go(editor, motion::previous(text, caret)),
-        Command::Right => go(editor, motion::next(text, caret)),
-        Command::WordLeft => go(editor, motion::word_start(text, caret)),
-        Command::WordRight => go(editor, motion::word_end(text, caret)),
-        Command::LineStart => go(editor, line.start),
-        Command::LineEnd => go(editor, line.end),
-        Command::TextStart => go(editor, 0),
-        Command::TextEnd => go(editor, text.len()),
+        Command::Left => move_caret(editor, motion::previous(text, caret)),
+        Command::Right => move_caret(editor, motion::next(text, caret)),
+        Command::WordLeft => move_caret(editor, motion::word_start(text, caret)),
+        Command::WordRight => move_caret(editor, motion::word_end(text, caret)),
+        Command::LineStart => move_caret(editor, line.start),
+        Command::LineEnd => move_caret(editor, line.end),
+        Command::TextStart => move_caret(editor, 0),
+        Command::TextEnd => move_caret(editor, text.len()),
         Command::DeleteBack => delete(editor, motion::previous(text, caret)..caret),
         Command::DeleteForward => delete(editor, caret..motion::next(text, caret)),
         Command::KillWordBack => {
@@ -183,11 +183,11 @@ pub(super) fn perform(editor: &mut Editor, command: EditCommand) -> EditOutcome 
             editor.buffer.redo();
         }
     }
-    editor.moved();
+    editor.on_caret_moved();
     EditOutcome::Done
 }
 
-fn go(editor: &mut Editor, place: usize) {
+fn move_caret(editor: &mut Editor, place: usize) {
     editor.buffer.set_caret(place);
 }
 

@@ -9,7 +9,7 @@ pub(super) fn with(marked: &str) -> Editor {
     let caret = marked.find('|').unwrap();
     editor.set_text(&marked.replacen('|', "", 1));
     editor.buffer.set_caret(caret);
-    editor.moved();
+    editor.on_caret_moved();
     editor
 }
 
@@ -143,8 +143,8 @@ fn enter_submits_and_other_keys_are_the_programs() {
     assert_eq!(marked(&editor), "x|");
 }
 
-fn chip(label: &str, text: &str) -> Chip {
-    Chip {
+fn chip(label: &str, text: &str) -> DraftChip {
+    DraftChip {
         label: label.into(),
         text: text.into(),
         unfolds: true,
@@ -198,18 +198,18 @@ fn what_was_taken_can_be_put_back_before_the_draft() {
     editor.insert_chip(chip("[x]", "text"));
     let parts = editor.take();
     types(&mut editor, "two");
-    editor.put_back(&parts);
+    editor.restore_parts(&parts);
     assert_eq!(editor.text(), "one text\ntwo");
     assert!(marked(&editor).ends_with("two|"));
 }
 
 #[test]
 fn pastes_that_are_long_want_a_chip() {
-    assert!(!Chip::is_wanted_for("ten\nlines"));
-    assert!(Chip::is_wanted_for(&"x\n".repeat(11)));
-    assert!(Chip::is_wanted_for(&"x".repeat(1001)) && !Chip::is_wanted_for(&"x".repeat(1000)));
+    assert!(!DraftChip::is_needed_for("ten\nlines"));
+    assert!(DraftChip::is_needed_for(&"x\n".repeat(11)));
+    assert!(DraftChip::is_needed_for(&"x".repeat(1001)) && !DraftChip::is_needed_for(&"x".repeat(1000)));
     assert_eq!(
-        Chip::pasted(1, "x\n".repeat(214)).label,
+        DraftChip::pasted(1, "x\n".repeat(214)).label,
         "[Pasted 1: 214 lines]"
     );
 }

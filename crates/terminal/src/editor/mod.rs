@@ -20,7 +20,7 @@ mod motion;
 mod undo;
 mod vi;
 
-pub use chip::{Chip, ChipId, DraftPart};
+pub use chip::{DraftChip, ChipId, DraftPart};
 pub use commands::EditCommand;
 pub use history::{HistorySearch, InputHistory};
 pub use layout::EditorView;
@@ -113,16 +113,16 @@ impl Editor {
     }
 
     /// Returns a chip by its number.
-    pub fn chip(&self, id: ChipId) -> Option<&Chip> {
+    pub fn chip(&self, id: ChipId) -> Option<&DraftChip> {
         self.chips.get(id)
     }
 
     /// Drops the content of the chips in these parts, because they were sent. Undo may restore the
     /// chips, but not their content.
-    pub fn forget(&mut self, parts: &[DraftPart]) {
+    pub fn clear_sent_chips(&mut self, parts: &[DraftPart]) {
         for part in parts {
             if let DraftPart::Chip(id) = part {
-                self.chips.forget(*id);
+                self.chips.clear_text(*id);
             }
         }
     }
@@ -167,11 +167,11 @@ impl Editor {
         let place = self.leave_visual().unwrap_or(caret..caret);
         self.buffer.begin(EditKind::Other);
         self.buffer.replace(place, text);
-        self.moved();
+        self.on_caret_moved();
     }
 
     /// Inserts a chip where [`insert`](Self::insert) would insert text.
-    pub fn insert_chip(&mut self, chip: Chip) -> ChipId {
+    pub fn insert_chip(&mut self, chip: DraftChip) -> ChipId {
         let (id, character) = self.chips.add(chip);
         self.insert_here(character.encode_utf8(&mut [0; 4]));
         id
@@ -183,7 +183,7 @@ impl Editor {
         self.buffer.begin(EditKind::Other);
         let all = 0..self.buffer.text().len();
         self.buffer.replace(all, &chip::without_chips(text));
-        self.moved();
+        self.on_caret_moved();
     }
 
     /// Removes the draft and returns it; undo can restore it.
@@ -194,7 +194,7 @@ impl Editor {
     }
 
     /// Inserts parts that were removed earlier before the current draft, separated by a line end.
-    pub fn put_back(&mut self, parts: &[DraftPart]) {
+    pub fn restore_parts(&mut self, parts: &[DraftPart]) {
         self.leave_visual();
         self.buffer.begin(EditKind::Other);
         let mut text = self.chips.fold(parts);
@@ -204,7 +204,7 @@ impl Editor {
         let caret = self.buffer.caret() + text.len();
         self.buffer.replace(0..0, &text);
         self.buffer.set_caret(caret);
-        self.moved();
+        self.on_caret_moved();
     }
 
     /// Replaces the chip before or after the caret by its text. Returns whether a chip was replaced.
@@ -220,7 +220,7 @@ impl Editor {
             .into_iter()
             .flatten()
             .find_map(|(at, character)| {
-                let chip = self.chips.get(ChipId::of(character)?)?;
+                let chip = self.chips.get(ChipId::from_char(character)?)?;
                 chip.unfolds
                     .then(|| (at..at + character.len_utf8(), chip.text.clone()))
             });
@@ -230,7 +230,7 @@ impl Editor {
         self.leave_visual();
         self.buffer.begin(EditKind::Other);
         self.buffer.replace(range, &chip::without_chips(&text));
-        self.moved();
+        self.on_caret_moved();
         true
     }
 
@@ -255,13 +255,13 @@ impl Editor {
                     self.buffer.begin(EditKind::Other);
                     let caret = self.buffer.caret();
                     self.buffer.replace(caret - 1..caret, "\n");
-                    self.moved();
+                    self.on_caret_moved();
                     EditOutcome::Done
                 }
                 false => EditOutcome::Submit,
             };
         }
-        match EditCommand::of_key(key) {
+        match EditCommand::from_key(key) {
             Some(command) => self.perform(command),
             None => EditOutcome::Unused,
         }
@@ -292,7 +292,7 @@ impl Editor {
     }
 
     /// Called when the caret moved other than up or down.
-    fn moved(&mut self) {
+    fn on_caret_moved(&mut self) {
         self.goal = None;
         self.kills.interrupt();
     }

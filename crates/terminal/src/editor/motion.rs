@@ -66,7 +66,7 @@ pub(super) fn class(letter: char) -> LetterClass {
     match letter {
         _ if letter.is_whitespace() => LetterClass::Blank,
         '_' => LetterClass::Word,
-        _ if letter.is_alphanumeric() || ChipId::of(letter).is_some() => LetterClass::Word,
+        _ if letter.is_alphanumeric() || ChipId::from_char(letter).is_some() => LetterClass::Word,
         _ => LetterClass::Punctuation,
     }
 }

@@ -13,7 +13,7 @@ pub(super) enum EditKind {
 /// One replacement.
 #[derive(Debug, Clone)]
 pub(super) struct TextEdit {
-    pub(super) at: usize,
+    pub(super) offset: usize,
     pub(super) removed: String,
     pub(super) inserted: String,
 }
@@ -27,7 +27,7 @@ struct UndoStep {
 
 /// The changes that undo or redo a step: replacements in order, and the new position of the caret.
 #[derive(Debug)]
-pub(super) struct Replacements {
+pub(super) struct UndoReplacements {
     pub(super) edits: Vec<(Range<usize>, String)>,
     pub(super) caret: usize,
 }
@@ -106,7 +106,7 @@ impl UndoLog {
         if self.done.is_empty() {
             self.done.push(UndoStep {
                 edits: Vec::new(),
-                caret_before: edit.at,
+                caret_before: edit.offset,
                 caret_after,
             });
         }
@@ -122,15 +122,15 @@ impl UndoLog {
     }
 
     /// Undoes the last step.
-    pub(super) fn undo(&mut self) -> Option<Replacements> {
+    pub(super) fn undo(&mut self) -> Option<UndoReplacements> {
         let step = self.done.pop()?;
         self.done_bytes -= step.bytes();
         let back = step
             .edits
             .iter()
             .rev()
-            .map(|edit| (edit.at..edit.at + edit.inserted.len(), edit.removed.clone()));
-        let back = Replacements {
+            .map(|edit| (edit.offset..edit.offset + edit.inserted.len(), edit.removed.clone()));
+        let back = UndoReplacements {
             edits: back.collect(),
             caret: step.caret_before,
         };
@@ -139,13 +139,13 @@ impl UndoLog {
         Some(back)
     }
 
-    pub(super) fn redo(&mut self) -> Option<Replacements> {
+    pub(super) fn redo(&mut self) -> Option<UndoReplacements> {
         let step = self.undone.pop()?;
         let again = step
             .edits
             .iter()
-            .map(|edit| (edit.at..edit.at + edit.removed.len(), edit.inserted.clone()));
-        let again = Replacements {
+            .map(|edit| (edit.offset..edit.offset + edit.removed.len(), edit.inserted.clone()));
+        let again = UndoReplacements {
             edits: again.collect(),
             caret: step.caret_after,
         };

@@ -257,7 +257,7 @@ fn happens(editor: &mut Editor, key: char) {
         '\u{5}' => {
             let parts = editor.take();
             editor.insert("é");
-            editor.put_back(&parts);
+            editor.restore_parts(&parts);
         }
         key => drop(types(editor, &key.to_string())),
     }

@@ -4,11 +4,11 @@ use super::event::{Key, KeyCode, KeyModifiers};
 
 /// The parameters of a sequence: `1;5` is two parameters, and in `97:65;5` the first has two parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Parameters {
+pub(super) struct CsiParameters {
     groups: Vec<Vec<u32>>,
 }
 
-impl Parameters {
+impl CsiParameters {
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let number = |part: &[u8]| {
             let digits = part.iter().filter(|byte| byte.is_ascii_digit());
@@ -44,7 +44,7 @@ impl Parameters {
 }
 
 /// Decodes a key that ends in a letter: `CSI 1;5A`, `SS3 P`.
-pub(super) fn by_letter(letter: u8, parameters: &Parameters) -> Option<Key> {
+pub(super) fn decode_letter(letter: u8, parameters: &CsiParameters) -> Option<Key> {
     let mut modifiers = KeyModifiers::from_parameter(parameters.get(1));
     let code = match letter {
         b'A' => KeyCode::Up,
@@ -67,7 +67,7 @@ pub(super) fn by_letter(letter: u8, parameters: &Parameters) -> Option<Key> {
 }
 
 /// Decodes a key of the numeric keypad in application mode, `SS3 M`.
-pub(super) fn of_keypad(letter: u8) -> Option<Key> {
+pub(super) fn decode_keypad(letter: u8) -> Option<Key> {
     let code = match letter {
         b'M' => KeyCode::Enter,
         b'X' => KeyCode::Char('='),
@@ -78,7 +78,7 @@ pub(super) fn of_keypad(letter: u8) -> Option<Key> {
 }
 
 /// Decodes `CSI n;m~`.
-pub(super) fn by_number(parameters: &Parameters) -> Option<Key> {
+pub(super) fn decode_number(parameters: &CsiParameters) -> Option<Key> {
     if parameters.get(0) == 27 && parameters.all().len() == 3 {
         return by_code_point(parameters.get(2), parameters.get(1));
     }
@@ -103,7 +103,7 @@ fn function(number: u32) -> KeyCode {
 }
 
 /// Decodes `CSI c;m u`, the key report of Kitty.
-pub(super) fn by_report(parameters: &Parameters) -> Option<Key> {
+pub(super) fn decode_report(parameters: &CsiParameters) -> Option<Key> {
     if !is_press(parameters) {
         return None;
     }
@@ -112,7 +112,7 @@ pub(super) fn by_report(parameters: &Parameters) -> Option<Key> {
 
 /// Returns whether the event is a key press. Release events are not requested; if one comes
 /// nevertheless, it is ignored.
-fn is_press(parameters: &Parameters) -> bool {
+fn is_press(parameters: &CsiParameters) -> bool {
     parameters.part(1, 1) != 3
 }
 
@@ -171,7 +171,7 @@ fn letter_key(letter: char, mut modifiers: KeyModifiers) -> Key {
 }
 
 /// Decodes a single control byte or DEL.
-pub(super) fn of_control(byte: u8) -> Key {
+pub(super) fn decode_control(byte: u8) -> Key {
     match byte {
         b'\r' => Key::RETURN,
         b'\t' => Key::plain(KeyCode::Tab),

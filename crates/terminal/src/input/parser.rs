@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     event::{InputEvent, Key, KeyCode},
-    keys::{self, Parameters},
+    keys::{self, CsiParameters},
     paste::PasteBuffer,
     reply,
 };
@@ -57,7 +57,7 @@ pub enum ParserWait {
 impl ParserWait {
     /// Returns the time to wait for more before [`InputParser::expire`] is called. Over a network
     /// an ESC and the rest of its sequence may arrive separately.
-    pub fn patience(self, is_remote: bool) -> Duration {
+    pub fn timeout(self, is_remote: bool) -> Duration {
         match (self, is_remote) {
             (Self::Escape, false) => Duration::from_millis(25),
             (Self::Escape, true) => Duration::from_millis(100),
@@ -123,8 +123,8 @@ impl InputParser {
             ParserState::Csi(_) => self.csi(byte, events),
             ParserState::SingleShift => {
                 self.state = ParserState::Ground;
-                let none = Parameters::default();
-                match keys::by_letter(byte, &none).or_else(|| keys::of_keypad(byte)) {
+                let none = CsiParameters::default();
+                match keys::decode_letter(byte, &none).or_else(|| keys::decode_keypad(byte)) {
                     Some(key) => events.push(InputEvent::Key(key)),
                     // The sequence was Alt-O, and this is the next key.
                     None => {
@@ -155,7 +155,7 @@ impl InputParser {
                 self.state = ParserState::Escape;
                 return;
             }
-            0..=0x1f | 0x7f => keys::of_control(byte),
+            0..=0x1f | 0x7f => keys::decode_control(byte),
             0x20..=0x7e => Key::char(char::from(byte)),
             0xc2..=0xf4 => {
                 // With Alt, an ESC comes first. Non-ASCII letters with Alt are rare, so the Alt is
@@ -261,10 +261,10 @@ impl InputParser {
             .take_while(|byte| (b'0'..=b';').contains(byte))
             .count();
         let (numbers, intermediate) = rest.split_at(numbers);
-        let parameters = Parameters::parse(numbers);
+        let parameters = CsiParameters::parse(numbers);
         let key = match (private, intermediate, last) {
             (Some(b'?'), ..) => {
-                let reply = reply::of_csi(&parameters, intermediate, last);
+                let reply = reply::decode_csi(&parameters, intermediate, last);
                 events.extend(reply.map(InputEvent::Reply));
                 return;
             }
@@ -281,9 +281,9 @@ impl InputParser {
                 events.push(InputEvent::Focus(last == b'I'));
                 return;
             }
-            (None, [], b'~') => keys::by_number(&parameters),
-            (None, [], b'u') => keys::by_report(&parameters),
-            (None, [], _) => keys::by_letter(last, &parameters),
+            (None, [], b'~') => keys::decode_number(&parameters),
+            (None, [], b'u') => keys::decode_report(&parameters),
+            (None, [], _) => keys::decode_letter(last, &parameters),
             _ => None,
         };
         events.extend(key.map(InputEvent::Key));
@@ -302,7 +302,7 @@ impl InputParser {
         match (std::mem::take(escaped), byte) {
             (true, b'\\') | (false, 0x07) => {
                 let reply = match body.len() <= LONGEST_SEQUENCE {
-                    true => reply::of_string(introducer, body),
+                    true => reply::decode_string(introducer, body),
                     false => None,
                 };
                 self.state = ParserState::Ground;

@@ -240,8 +240,8 @@ fn the_caller_learns_what_is_unfinished() {
 
 #[test]
 fn an_escape_waits_longer_over_a_network() {
-    let local = ParserWait::Escape.patience(false);
-    let remote = ParserWait::Escape.patience(true);
+    let local = ParserWait::Escape.timeout(false);
+    let remote = ParserWait::Escape.timeout(true);
     // Vector 22: stopped within 40 ms at home; a CR that comes 60 ms later still belongs to it abroad.
     assert!(local.as_millis() < 40 && remote.as_millis() > 60);
     let mut parser = InputParser::new();

@@ -28,17 +28,17 @@ impl PasteBuffer {
         }
         let matched = std::mem::take(&mut self.matched);
         for seen in &END[..matched] {
-            self.keep(*seen);
+            self.store_byte(*seen);
         }
         // Only the first byte of the end sequence can start it again.
         match byte == END[0] {
             true => self.matched = 1,
-            false => self.keep(byte),
+            false => self.store_byte(byte),
         }
         None
     }
 
-    fn keep(&mut self, byte: u8) {
+    fn store_byte(&mut self, byte: u8) {
         if self.bytes.len() < MOST_PASTED {
             self.bytes.push(byte);
         } else {

@@ -83,7 +83,7 @@ impl SavedModes {
     ///
     /// # Errors
     /// If `terminal` is not a terminal.
-    pub fn of(terminal: impl AsFd) -> io::Result<Self> {
+    pub fn from_terminal(terminal: impl AsFd) -> io::Result<Self> {
         Ok(Self(tcgetattr(terminal)?))
     }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn text(terminal: &OwnedFd) -> String {
-        SavedModes::of(terminal).unwrap().encode()
+        SavedModes::from_terminal(terminal).unwrap().encode()
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct InputChunk {
     /// The bytes. Empty at the end: the terminal no longer exists.
     pub bytes: Vec<u8>,
     /// The time of the read.
-    pub at: Instant,
+    pub read_at: Instant,
 }
 
 /// The maximum time to wait for the thread to end.
@@ -43,7 +43,7 @@ struct ReaderShared {
 
 #[derive(Default)]
 struct ReaderState {
-    wanted: ReaderMode,
+    target_mode: ReaderMode,
     /// Whether the thread has stopped reading and waits for another mode.
     is_parked: bool,
 }
@@ -90,9 +90,9 @@ impl InputReader {
 
     /// Stops reading until [`InputReader::resume`]; returns when the thread has stopped.
     pub fn pause(&self) {
-        self.want(ReaderMode::Pause);
+        self.set_mode(ReaderMode::Pause);
         let mut state = self.shared.lock();
-        while !state.is_parked && !self.is_over() {
+        while !state.is_parked && !self.is_finished() {
             let wait = self.shared.changed.wait(state);
             state = wait.unwrap_or_else(PoisonError::into_inner);
         }
@@ -100,15 +100,15 @@ impl InputReader {
 
     /// Continues reading.
     pub fn resume(&self) {
-        self.want(ReaderMode::Read);
+        self.set_mode(ReaderMode::Read);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    fn want(&self, wanted: ReaderMode) {
-        self.shared.lock().wanted = wanted;
+    fn set_mode(&self, wanted: ReaderMode) {
+        self.shared.lock().target_mode = wanted;
         self.shared.changed.notify_all();
         // A full pipe wakes the thread as well.
         let _ = write(&self.wake, b"w");
@@ -117,7 +117,7 @@ impl InputReader {
 
 impl Drop for InputReader {
     fn drop(&mut self) {
-        self.want(ReaderMode::End);
+        self.set_mode(ReaderMode::End);
         let state = self.shared.lock();
         let reads = |state: &mut ReaderState| !state.is_parked;
         let waited = self.shared.changed.wait_timeout_while(state, ENDING, reads);
@@ -162,7 +162,7 @@ impl ReaderShared {
             let is_end = bytes.is_empty();
             on_input(InputChunk {
                 bytes,
-                at: Instant::now(),
+                read_at: Instant::now(),
             });
             if is_end {
                 break;
@@ -175,7 +175,7 @@ impl ReaderShared {
     /// Waits until a pause ends. Returns `false` if the thread must end.
     fn may_read(&self) -> bool {
         let mut state = self.lock();
-        while state.wanted == ReaderMode::Pause {
+        while state.target_mode == ReaderMode::Pause {
             state.is_parked = true;
             self.changed.notify_all();
             state = self
@@ -184,7 +184,7 @@ impl ReaderShared {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         state.is_parked = false;
-        state.wanted == ReaderMode::Read
+        state.target_mode == ReaderMode::Read
     }
 }
 

@@ -1,11 +1,11 @@
 //! Replies of a terminal.
 
-use super::{event::TerminalReply, keys::Parameters};
+use super::{event::TerminalReply, keys::CsiParameters};
 use crate::style::Rgb;
 
 /// Decodes `CSI ? … final`.
-pub(super) fn of_csi(
-    parameters: &Parameters,
+pub(super) fn decode_csi(
+    parameters: &CsiParameters,
     intermediate: &[u8],
     last: u8,
 ) -> Option<TerminalReply> {
@@ -20,7 +20,7 @@ pub(super) fn of_csi(
 }
 
 /// Decodes the body of an `OSC`, `DCS` or `APC` string.
-pub(super) fn of_string(introducer: u8, body: &[u8]) -> Option<TerminalReply> {
+pub(super) fn decode_string(introducer: u8, body: &[u8]) -> Option<TerminalReply> {
     let text = String::from_utf8_lossy(body);
     match introducer {
         b']' => text

@@ -30,7 +30,7 @@ impl TimedParser {
         split_line_ends(&mut now);
         events.append(&mut now);
         let wait = self.parser.wait();
-        self.due = wait.map(|wait| at + wait.patience(self.is_remote));
+        self.due = wait.map(|wait| at + wait.timeout(self.is_remote));
         events
     }
 

@@ -87,14 +87,14 @@ impl TerminalControl {
             ),
             Self::PushTitle => out.extend_from_slice(b"\x1b[22;2t"),
             Self::PopTitle => out.extend_from_slice(b"\x1b[23;2t"),
-            Self::Title(text) => osc(&format!("2;{}", harmless(text, 200)), false, out),
+            Self::Title(text) => osc(&format!("2;{}", sanitized_title(text, 200)), false, out),
             Self::Bell => out.push(7),
             Self::Notify {
                 channel,
                 text,
                 in_tmux,
             } => {
-                let text = harmless(text, 300);
+                let text = sanitized_title(text, 300);
                 let body = match channel {
                     NotifyChannel::Osc9 => format!("9;{text}"),
                     NotifyChannel::Osc777 => format!("777;notify;{};", text.replace(';', ",")),
@@ -136,7 +136,7 @@ fn osc(body: &str, through_tmux: bool, out: &mut Vec<u8>) {
 }
 
 /// Returns at most `most` characters, with every unsafe character replaced by a space.
-fn harmless(text: &str, most: usize) -> String {
+fn sanitized_title(text: &str, most: usize) -> String {
     let characters = text.chars().map(|c| if is_plain(c) { c } else { ' ' });
     characters.take(most).collect()
 }

@@ -90,7 +90,7 @@ impl Screen {
 
     /// Records that the region was erased from the screen and the cursor is at the start of an empty
     /// row.
-    pub fn forget(&mut self) {
+    pub fn clear_region(&mut self) {
         self.drawn = DrawnFrame::default();
         self.is_stale = true;
     }
@@ -109,7 +109,7 @@ impl Screen {
         out.resize(out.len() + rows, b'\n');
         movement::up(rows, &mut out);
         out.extend_from_slice(movement::END_FRAME);
-        self.forget();
+        self.clear_region();
         out
     }
 

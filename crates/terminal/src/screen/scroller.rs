@@ -56,7 +56,7 @@ pub enum ScrollCommand {
 
 impl ScrollCommand {
     /// Returns the command of a key, with the bindings of common pagers.
-    pub fn of_key(key: Key) -> Option<Self> {
+    pub fn from_key(key: Key) -> Option<Self> {
         Some(match key.code {
             KeyCode::Down => Self::RowDown,
             KeyCode::Up => Self::RowUp,

@@ -59,7 +59,7 @@ struct PendingOutput {
     is_ending: bool,
     /// True while the thread is writing.
     is_busy: bool,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl PendingOutput {
@@ -181,7 +181,7 @@ impl FrameWriter {
     pub fn flush(&self, at_most: Duration) -> bool {
         let until = Instant::now() + at_most;
         let mut pending = self.shared.lock();
-        while (pending.has_work() || pending.is_busy) && !pending.is_over {
+        while (pending.has_work() || pending.is_busy) && !pending.is_finished {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -189,7 +189,7 @@ impl FrameWriter {
             let wait = self.shared.changed.wait_timeout(pending, left);
             pending = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
-        !pending.is_over
+        !pending.is_finished
     }
 
     fn change(&self, change: impl FnOnce(&mut PendingOutput)) {
@@ -258,7 +258,7 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
                 break;
             }
         }
-        self.shared.lock().is_over = true;
+        self.shared.lock().is_finished = true;
         self.shared.changed.notify_all();
     }
 

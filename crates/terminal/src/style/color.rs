@@ -81,7 +81,7 @@ impl TextColor {
     /// Appends the SGR parameters. `base` is 30 for the foreground and 40 for the background.
     pub(super) fn write_sgr(self, level: ColorLevel, base: u8, out: &mut Vec<u8>) {
         let mut text = String::new();
-        let _ = match (self.at(level), level) {
+        let _ = match (self.nearest_in(level), level) {
             (_, ColorLevel::None) => Ok(()),
             (Self::Ansi(color @ 0..8), _) => write!(text, ";{}", base + color),
             (Self::Ansi(color), _) => write!(text, ";{}", base + 60 + (color & 7)),
@@ -94,13 +94,13 @@ impl TextColor {
     }
 
     /// Returns the nearest colour that the level has.
-    fn at(self, level: ColorLevel) -> Self {
+    fn nearest_in(self, level: ColorLevel) -> Self {
         match (self, level) {
             (Self::Rgb(color), ColorLevel::Ansi256) => Self::Indexed(nearest_of_256(color)),
             (Self::Rgb(color), ColorLevel::Ansi16) => Self::Ansi(nearest_of_16(color)),
             (Self::Indexed(index), ColorLevel::Ansi16) => match index {
                 0..16 => Self::Ansi(index),
-                _ => Self::Ansi(nearest_of_16(of_palette(index))),
+                _ => Self::Ansi(nearest_of_16(palette_color(index))),
             },
             (same, _) => same,
         }
@@ -110,7 +110,7 @@ impl TextColor {
 const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
 /// Returns the colour of a palette index from 16 on; the first 16 depend on the terminal.
-fn of_palette(index: u8) -> Rgb {
+fn palette_color(index: u8) -> Rgb {
     match index {
         232.. => {
             let grey = 8 + (index - 232) * 10;
@@ -124,7 +124,7 @@ fn of_palette(index: u8) -> Rgb {
 }
 
 pub(crate) fn nearest_of_256(color: Rgb) -> u8 {
-    let best = (16..=255).min_by_key(|index| of_palette(*index).distance(color));
+    let best = (16..=255).min_by_key(|index| palette_color(*index).distance(color));
     best.unwrap_or(16)
 }
 
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn palette_colours_are_found_again() {
         for index in 16..=255 {
-            let found = nearest_of_256(of_palette(index));
-            assert_eq!(of_palette(found), of_palette(index), "{index}");
+            let found = nearest_of_256(palette_color(index));
+            assert_eq!(palette_color(found), palette_color(index), "{index}");
         }
     }
 

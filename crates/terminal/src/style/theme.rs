@@ -103,9 +103,9 @@ impl Theme {
             ThemeName::LightAnsi => (true, false, true),
         };
         let palette = match (own_colors, is_light) {
-            (true, _) => Palette::ANSI,
-            (false, false) => Palette::DARK,
-            (false, true) => Palette::LIGHT,
+            (true, _) => ThemePalette::ANSI,
+            (false, false) => ThemePalette::DARK,
+            (false, true) => ThemePalette::LIGHT,
         };
         let palette = if daltonized {
             palette.daltonized(is_light)
@@ -126,7 +126,7 @@ impl Theme {
     }
 }
 
-struct Palette {
+struct ThemePalette {
     accent: TextColor,
     green: TextColor,
     red: TextColor,
@@ -140,7 +140,7 @@ const fn rgb(red: u8, green: u8, blue: u8) -> TextColor {
     TextColor::Rgb(Rgb(red, green, blue))
 }
 
-impl Palette {
+impl ThemePalette {
     const ANSI: Self = Self {
         accent: TextColor::Ansi(6),
         green: TextColor::Ansi(2),

@@ -210,7 +210,7 @@ fn pty() -> (OwnedFd, OwnedFd) {
 }
 
 fn modes(terminal: &OwnedFd) -> String {
-    SavedModes::of(terminal).unwrap().encode()
+    SavedModes::from_terminal(terminal).unwrap().encode()
 }
 
 #[test]

@@ -34,9 +34,9 @@ impl Tmux {
 
     /// Starts the example; every byte that it writes is kept.
     fn example(&self, arguments: &str) {
-        self.keep_bytes();
+        self.record_bytes();
         self.run(&format!("{} {arguments}", example().display()));
-        self.until("the example", |screen| {
+        self.wait_until("the example", |screen| {
             screen.lines().any(|line| line.starts_with(" echo"))
         });
     }
@@ -71,12 +71,12 @@ fn at_every_size_each_line_is_there_once() {
         return;
     };
     tmux.run("clear; seq -f 'line %g.' 1 80");
-    tmux.until("the lines", |screen| screen.contains("line 80."));
+    tmux.wait_until("the lines", |screen| screen.contains("line 80."));
     tmux.example("");
-    tmux.types("the draft");
-    tmux.until("the draft", has_draft("> the draft"));
+    tmux.type_text("the draft");
+    tmux.wait_until("the draft", has_draft("> the draft"));
     let check = |what: &str| {
-        tmux.until(what, |_| {
+        tmux.wait_until(what, |_| {
             let lines = tmux.lines();
             let count = |text: &str| lines.iter().filter(|line| *line == text).count();
             (1..=80).all(|number| count(&format!("line {number}.")) == 1)
@@ -115,12 +115,12 @@ fn a_caret_exactly_at_the_new_edge_costs_no_line() {
             return;
         };
         tmux.run("clear; seq -f 'line %g.' 1 5");
-        tmux.until("the lines", |screen| screen.contains("line 5."));
+        tmux.wait_until("the lines", |screen| screen.contains("line 5."));
         tmux.example("");
-        tmux.types(&"x".repeat(48));
-        tmux.until("the draft", |screen| screen.contains(&"x".repeat(48)));
+        tmux.type_text(&"x".repeat(48));
+        tmux.wait_until("the draft", |screen| screen.contains(&"x".repeat(48)));
         tmux.resize(columns, 20);
-        tmux.until("a region of that width", |screen| {
+        tmux.wait_until("a region of that width", |screen| {
             let widest = screen
                 .lines()
                 .filter(|line| line.contains("xx"))
@@ -155,13 +155,13 @@ fn a_reply_streams_while_a_person_types_and_can_be_copied() {
         return;
     };
     tmux.example("--slow");
-    tmux.types("hello");
+    tmux.type_text("hello");
     tmux.press("Enter");
-    tmux.until("the reply", |screen| screen.contains("You said"));
+    tmux.wait_until("the reply", |screen| screen.contains("You said"));
     for letter in "next draft".chars() {
-        tmux.types(&letter.to_string());
+        tmux.type_text(&letter.to_string());
     }
-    tmux.until("the end", |screen| {
+    tmux.wait_until("the end", |screen| {
         let is_over = screen.contains("That is all.") && !screen.contains("Working");
         is_over && has_draft("> next draft")(screen)
     });
@@ -223,8 +223,8 @@ fn idle_means_no_byte() {
         return;
     };
     tmux.example("");
-    tmux.types("x");
-    tmux.until("the draft", has_draft("> x"));
+    tmux.type_text("x");
+    tmux.wait_until("the draft", has_draft("> x"));
     // What tmux answers may still change colours.
     thread::sleep(Duration::from_secs(1));
     let before = tmux.bytes().len();
@@ -247,9 +247,9 @@ fn a_long_paste_is_a_chip_and_is_sent_whole() {
     fs::write(&file, text).unwrap();
     tmux.tmux(&["load-buffer", file.to_str().unwrap()]);
     tmux.tmux(&["paste-buffer", "-p", "-r"]);
-    tmux.until("the chip", has_draft("> [Pasted 1: 500 lines]"));
+    tmux.wait_until("the chip", has_draft("> [Pasted 1: 500 lines]"));
     tmux.press("Enter");
-    tmux.until("the reply", |screen| screen.contains("That is all."));
+    tmux.wait_until("the reply", |screen| screen.contains("That is all."));
     let lines = tmux.lines();
     for number in 0..500 {
         let end = format!("pasted {number} ␛[2J");
@@ -271,13 +271,13 @@ fn every_spelling_of_shift_enter_is_a_new_line() {
         &["0a"],
     ];
     for (number, bytes) in spellings.iter().enumerate() {
-        tmux.types(&number.to_string());
+        tmux.type_text(&number.to_string());
         let mut arguments = vec!["send-keys", "-H"];
         arguments.extend_from_slice(bytes);
         tmux.tmux(&arguments);
     }
-    tmux.types("end");
-    tmux.until("five lines", |screen| {
+    tmux.type_text("end");
+    tmux.wait_until("five lines", |screen| {
         screen.contains("> 0\n  1\n  2\n  3\n  end")
     });
 }
@@ -295,7 +295,7 @@ fn the_cursor_is_where_tmux_draws_the_end() {
             return;
         };
         tmux.example("");
-        tmux.types(text);
+        tmux.type_text(text);
         let started = Instant::now();
         // What tmux draws: the row's width by its own count is where its cursor is behind the same bytes.
         let expected = {
@@ -304,7 +304,7 @@ fn the_cursor_is_where_tmux_draws_the_end() {
             };
             other.run(&format!("clear; printf '> {text}'; sleep 600"));
             // Behind the command line, which is cleared away.
-            other.until("the text", |screen| screen.starts_with("> "));
+            other.wait_until("the text", |screen| screen.starts_with("> "));
             thread::sleep(Duration::from_millis(200));
             other.cursor().0
         };
@@ -326,10 +326,10 @@ fn stopped_and_brought_back_the_draft_and_its_undo_are_there() {
         return;
     };
     tmux.example("");
-    tmux.types("one two");
-    tmux.until("the draft", has_draft("> one two"));
+    tmux.type_text("one two");
+    tmux.wait_until("the draft", has_draft("> one two"));
     tmux.press("C-z");
-    tmux.until("the shell", |screen| screen.contains("Stopped"));
+    tmux.wait_until("the shell", |screen| screen.contains("Stopped"));
     assert!(!tmux.screen().contains(" echo\n"), "the region is erased");
     let modes = tmux.shell("stty -a");
     for mode in ["icanon", "echo", "isig", "icrnl"] {
@@ -339,9 +339,9 @@ fn stopped_and_brought_back_the_draft_and_its_undo_are_there() {
         );
     }
     tmux.run("fg");
-    tmux.until("the draft", has_draft("> one two"));
+    tmux.wait_until("the draft", has_draft("> one two"));
     tmux.press("C-_");
-    tmux.until("undo", has_draft("> one"));
+    tmux.wait_until("undo", has_draft("> one"));
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn whatever_ends_it_the_terminal_is_as_before() {
                 kill_process(child, signal).unwrap();
             }
         }
-        tmux.until("the end", |screen| {
+        tmux.wait_until("the end", |screen| {
             !screen.lines().any(|line| line == " echo") || how == "KILL"
         });
         // The guard of a killed program may need a moment.
@@ -378,12 +378,12 @@ fn whatever_ends_it_the_terminal_is_as_before() {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             text.contains("\x1b[<u") && text.contains("\x1b[>4m") && text.contains("\x1b[?1004l")
         };
-        tmux.until("the sequence", |_| restored(tmux.bytes()));
+        tmux.wait_until("the sequence", |_| restored(tmux.bytes()));
         if how == "panic" {
-            tmux.until("the text", |screen| screen.contains("this was asked for"));
+            tmux.wait_until("the text", |screen| screen.contains("this was asked for"));
         }
         // What is typed before the program is gone would be typed into it.
-        tmux.until("the shell", |screen| {
+        tmux.wait_until("the shell", |screen| {
             let last = screen.trim_end().lines().next_back();
             last.is_some_and(|line| line.starts_with('$'))
         });
@@ -406,13 +406,13 @@ fn a_view_leaves_no_trace() {
         return;
     };
     tmux.example("");
-    tmux.types("hello");
+    tmux.type_text("hello");
     tmux.press("Enter");
-    tmux.until("the reply", |screen| screen.contains("That is all."));
+    tmux.wait_until("the reply", |screen| screen.contains("That is all."));
     let before = tmux.lines();
     tmux.press("C-o");
-    tmux.until("the view", |screen| screen.contains(" q leaves"));
-    tmux.types("q");
-    tmux.until("the main screen", |screen| screen.contains(" echo"));
+    tmux.wait_until("the view", |screen| screen.contains(" q leaves"));
+    tmux.type_text("q");
+    tmux.wait_until("the main screen", |screen| screen.contains(" echo"));
     assert_eq!(tmux.lines(), before);
 }

@@ -57,7 +57,7 @@ fn system(system: &Value, marks: &mut usize) -> Result<(), String> {
             &["type", "text", "cache_control", "citations"],
             &place,
         )?;
-        said(block, &place)?;
+        check_text(block, &place)?;
         mark(block, marks, &place)?;
     }
     Ok(())
@@ -306,7 +306,7 @@ fn assistant(
                     &["type", "text", "cache_control", "citations"],
                     &place,
                 )?;
-                said(block, &place)?;
+                check_text(block, &place)?;
             }
             Some("thinking") => {
                 only(block, &["type", "thinking", "signature"], &place)?;
@@ -377,7 +377,7 @@ fn content(block: &Value, place: &str) -> Result<(), String> {
                 &["type", "text", "cache_control", "citations"],
                 place,
             )?;
-            said(block, place)
+            check_text(block, place)
         }
         Some("image") => {
             only(block, &["type", "source", "cache_control"], place)?;
@@ -428,7 +428,7 @@ fn source(block: &Value, place: &str, kinds: &[&str]) -> Result<(), String> {
     }
 }
 
-fn said(block: &Value, place: &str) -> Result<(), String> {
+fn check_text(block: &Value, place: &str) -> Result<(), String> {
     let text = text(block, "text", place)?;
     if text.is_empty() {
         return Err(format!("{place}: text content blocks must be non-empty"));

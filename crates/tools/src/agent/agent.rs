@@ -3,8 +3,8 @@
 use std::{env, fmt::Write, time::Duration};
 
 use haft_contract::{
-    Access, AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardSection,
-    CheckOutcome, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, Profile, RuleMatch,
+    ToolAccess, AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardSection,
+    CheckOutcome, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, ToolProfile, RuleMatch,
     ServiceNeed, Services, Subagents, Tool, ToolError, ToolOutput, ToolPermission, schema,
 };
 use schemars::JsonSchema;
@@ -101,12 +101,12 @@ impl Tool for Agent {
     type Input = Input;
     const NAME: &'static str = "Agent";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             aliases: vec!["Task".into()],
             family: "agent".into(),
             search_hint: "subagent delegate task parallel background research".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             result_cap: Some(cap(env::var("TASK_MAX_OUTPUT_LENGTH").ok().as_deref())),
             timeout: Some(LONGEST),
             rules: RuleMatch::Text {
@@ -115,7 +115,7 @@ impl Tool for Agent {
             },
             agents: AgentAccess::Launching,
             needs: const { &[ServiceNeed::service::<Subagents>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -127,7 +127,7 @@ impl Tool for Agent {
     }
 
     fn prompt(&self) -> Option<String> {
-        let (_, mut text) = schema::of::<Input>();
+        let (_, mut text) = schema::input_schema::<Input>();
         if !self.kinds.is_empty() {
             text += "\n\nKinds:";
         }

@@ -1,8 +1,8 @@
 //! `SendMessage`: sends a message to a subagent that was launched before.
 
 use haft_contract::{
-    Access, AgentMessage, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency,
-    MessageDelivery, Profile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput, ToolPermission,
+    ToolAccess, AgentMessage, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency,
+    MessageDelivery, ToolProfile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,14 +32,14 @@ impl Tool for SendMessage {
     type Input = Input;
     const NAME: &'static str = "SendMessage";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "agent".into(),
             deferred: true,
             search_hint: "message continue resume subagent".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             needs: const { &[ServiceNeed::service::<Subagents>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

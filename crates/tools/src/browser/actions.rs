@@ -69,7 +69,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
             true => "The browser is closed.",
             false => "No browser is running.",
         };
-        return Ok(BrowserOutput::said(closed).output(&[], None, None, &masked));
+        return Ok(BrowserOutput::from_message(closed).output(&[], None, None, &masked));
     }
     let named = NamedCall {
         card: Card::new(NAME, input.action.name()),
@@ -84,7 +84,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
     let _closing = HostApprovalGuard(&session);
     let (browser, count) = session.browser(cx).await?;
     let parting = session.take_parting();
-    let tabs = AgentTabs::of(cx, &browser, count);
+    let tabs = AgentTabs::for_call(cx, &browser, count);
     let tab = tabs.tab().await.map_err(failed)?;
     if let Some(page) = &input.page {
         let acts = !matches!(input.action, BrowserAction::Navigate | BrowserAction::Tabs);
@@ -106,7 +106,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         tab: &tab,
     };
     let done = doing.perform_action().await;
-    let mut notes = browser.take_notes();
+    let mut notes = browser.take_notices();
     notes.extend(session.keep_downloads(&browser).await);
     let selected = match tabs.current() {
         Some(number) => browser.tab(number).await.ok(),
@@ -116,7 +116,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
     match done {
         Ok(mut answer) => {
             if let Some(parting) = parting {
-                answer.said.insert(0, parting);
+                answer.messages.insert(0, parting);
             }
             Ok(answer.output(&notes, Some(shown), Some(&tabs), &masked))
         }
@@ -175,7 +175,7 @@ impl BrowserCall<'_> {
                     .wait_for(text, gone, self.limit())
                     .await
                     .map_err(failed)?;
-                Ok(BrowserOutput::said(match (text, gone) {
+                Ok(BrowserOutput::from_message(match (text, gone) {
                     (Some(text), _) => format!("\"{text}\" is there."),
                     (None, gone) => format!("\"{}\" is gone.", gone.unwrap_or_default()),
                 }))
@@ -197,7 +197,7 @@ impl BrowserCall<'_> {
                 let bytes = self.tab.pdf().await.map_err(failed)?;
                 let size = bytes.len();
                 let path = self.save(bytes).await?;
-                Ok(BrowserOutput::said(format!(
+                Ok(BrowserOutput::from_message(format!(
                     "The page was written to {path} ({size} bytes)."
                 )))
             }
@@ -206,7 +206,7 @@ impl BrowserCall<'_> {
             BrowserAction::Close => {
                 let number = self.input.tab.unwrap_or(self.tab.number());
                 self.tabs.close(number).await.map_err(failed)?;
-                Ok(BrowserOutput::said(format!("Tab {number} is closed.")))
+                Ok(BrowserOutput::from_message(format!("Tab {number} is closed.")))
             }
             _ => {
                 let action = self.page_action().await?;
@@ -215,13 +215,13 @@ impl BrowserCall<'_> {
                     return self
                         .show(
                             self.tab,
-                            BrowserOutput::said(format!("The page is now {}.", self.tab.url())),
+                            BrowserOutput::from_message(format!("The page is now {}.", self.tab.url())),
                         )
                         .await;
                 }
                 let quiet = matches!(action, PageAction::Hover(_) | PageAction::Scroll(_));
                 match quiet {
-                    true => Ok(BrowserOutput::said("Done.")),
+                    true => Ok(BrowserOutput::from_message("Done.")),
                     false => self.changed(&acted.remarks).await,
                 }
             }
@@ -358,7 +358,7 @@ impl BrowserCall<'_> {
             .status
             .map(|status| format!(" ({status})"))
             .unwrap_or_default();
-        let mut answer = BrowserOutput::said(format!("{}{status}", arrival.url));
+        let mut answer = BrowserOutput::from_message(format!("{}{status}", arrival.url));
         answer.status = arrival.status;
         if arrival.busy {
             answer = answer.with("It still loads.");
@@ -392,7 +392,7 @@ impl BrowserCall<'_> {
     /// Adds a snapshot of the page after a navigation.
     async fn show(&self, tab: &Tab, mut answer: BrowserOutput) -> Result<BrowserOutput, ToolError> {
         let part = SnapshotPart {
-            most: AFTER_NAVIGATION,
+            max_chars: AFTER_NAVIGATION,
             ..SnapshotPart::default()
         };
         let shown = tab.snapshot(&part).await.map_err(failed)?;
@@ -402,9 +402,9 @@ impl BrowserCall<'_> {
 
     async fn changed(&self, remarks: &[String]) -> Result<BrowserOutput, ToolError> {
         let mut answer =
-            BrowserOutput::page(self.tab.difference(DIFFERENCE).await.map_err(failed)?);
+            BrowserOutput::from_page(self.tab.difference(DIFFERENCE).await.map_err(failed)?);
         answer
-            .said
+            .messages
             .extend(remarks.iter().map(|remark| format!("Note: {remark}.")));
         Ok(answer)
     }
@@ -413,9 +413,9 @@ impl BrowserCall<'_> {
         let part = SnapshotPart {
             within: self.reference()?,
             find: self.input.text.clone(),
-            most: WHOLE,
+            max_chars: WHOLE,
         };
-        Ok(BrowserOutput::page(
+        Ok(BrowserOutput::from_page(
             self.tab.snapshot(&part).await.map_err(failed)?,
         ))
     }
@@ -426,7 +426,7 @@ impl BrowserCall<'_> {
             return self
                 .show(
                     &tab,
-                    BrowserOutput::said(format!("Tab {number} is selected.")),
+                    BrowserOutput::from_message(format!("Tab {number} is selected.")),
                 )
                 .await;
         }
@@ -454,7 +454,7 @@ impl BrowserCall<'_> {
                 tab.title
             )
         });
-        Ok(BrowserOutput::page(lines.collect::<Vec<_>>().join("\n")))
+        Ok(BrowserOutput::from_page(lines.collect::<Vec<_>>().join("\n")))
     }
 
     async fn evaluate(&self) -> Result<BrowserOutput, ToolError> {
@@ -468,7 +468,7 @@ impl BrowserCall<'_> {
             serde_json::Value::String(text) => text.clone(),
             other => serde_json::to_string_pretty(other).unwrap_or_default(),
         };
-        Ok(BrowserOutput::page(visible(&text, LONGEST_VALUE)))
+        Ok(BrowserOutput::from_page(visible(&text, LONGEST_VALUE)))
     }
 
     async fn screenshot(&self) -> Result<BrowserOutput, ToolError> {
@@ -477,17 +477,17 @@ impl BrowserCall<'_> {
             (None, Some(true)) => ScreenshotArea::Page,
             (None, _) => ScreenshotArea::View,
         };
-        let picture = self.tab.picture(of).await.map_err(failed)?;
+        let picture = self.tab.take_screenshot(of).await.map_err(failed)?;
         let extension = if picture.media_type == "image/png" {
             "png"
         } else {
             "jpg"
         };
         let name = format!("page-{}.{extension}", self.cx.call);
-        let saved = self.session.keep(name, picture.bytes.clone()).await?;
+        let saved = self.session.store_file(name, picture.bytes.clone()).await?;
         let (width, height) = picture.shows;
         let mut answer =
-            BrowserOutput::said(format!("{width}×{height} px, saved as {}", saved.display()));
+            BrowserOutput::from_message(format!("{width}×{height} px, saved as {}", saved.display()));
         if let Some((width, height)) = picture.cut_from {
             answer = answer.with(format!("Cut: the page has {width}×{height} px."));
         }
@@ -531,7 +531,7 @@ impl BrowserCall<'_> {
         ] {
             words.extend(value.map(|value| format!("{name} {value}")));
         }
-        Ok(BrowserOutput::said(format!(
+        Ok(BrowserOutput::from_message(format!(
             "This tab now has: {}.",
             words.join(", ")
         )))
@@ -546,7 +546,7 @@ impl BrowserCall<'_> {
             Some((at, None)) => format!("{at:.0} ms"),
             None => "none".to_owned(),
         };
-        let mut answer = BrowserOutput::said(format!(
+        let mut answer = BrowserOutput::from_message(format!(
             "TTFB {}, FCP {}, LCP {lcp}, CLS {:.3}, long tasks {} ({:.0} ms), requests {} ({} KB), heap {} KB, nodes {}",
             ms(trace.ttfb),
             ms(trace.fcp),

@@ -63,7 +63,7 @@ pub(super) struct AgentTabs<'a> {
 }
 
 impl<'a> AgentTabs<'a> {
-    pub(super) fn of(cx: &CallContext, browser: &'a Chromium, count: u64) -> Self {
+    pub(super) fn for_call(cx: &CallContext, browser: &'a Chromium, count: u64) -> Self {
         Self {
             browser,
             count,

@@ -93,7 +93,7 @@ fn find(root: &Path, url_path: &str, permissions: &PermissionSnapshot) -> Option
         .confinement
         .hidden
         .iter()
-        .chain(permissions.stores.iter())
+        .chain(permissions.key_stores.iter())
         .any(|store| real.starts_with(store));
     (inside && !hidden && !kept && !named).then_some(real)
 }

@@ -118,15 +118,15 @@ impl PageHostPolicy {
     }
 
     /// Updates the ports on which commands of this shell listen.
-    pub(super) async fn look_at(&self, shell: &ShellService) {
-        self.note(shell.listening().await);
+    pub(super) async fn scan_shell_ports(&self, shell: &ShellService) {
+        self.record_ports(shell.listening().await);
     }
 
     /// Updates the ports on which commands of the calls' shell listen, and returns them.
     pub(super) async fn scan_ports(&self) -> SessionPorts {
         let shell = self.known().shell.upgrade();
         match shell {
-            Some(shell) => self.note(shell.listening().await),
+            Some(shell) => self.record_ports(shell.listening().await),
             None => self.known().ports.clone(),
         }
     }
@@ -142,7 +142,7 @@ impl PageHostPolicy {
         }
     }
 
-    fn note(&self, ports: SessionPorts) -> SessionPorts {
+    fn record_ports(&self, ports: SessionPorts) -> SessionPorts {
         let mut known = self.known();
         let served = ports.all().map(|(port, by)| (port, by.to_owned()));
         known.served.extend(served);
@@ -166,7 +166,7 @@ impl PageHostPolicy {
         // The lock is released first, because this check takes the kernel milliseconds and other
         // requests wait for the lock.
         let is_free = !ports::is_taken_here(port);
-        is_free.then(|| nothing_any_more(&address.host, port, &by))
+        is_free.then(|| server_ended_message(&address.host, port, &by))
     }
 
     /// Returns the command of the session that listens at an address of this machine.
@@ -212,7 +212,7 @@ impl PageHostPolicy {
             return url == "about:blank";
         };
         let hosts = permissions.hosts.for_tool(NAME);
-        let was_allowed = self.questions.said(&name_of(&address)) == Some(true);
+        let was_allowed = self.questions.earlier_answer(&name_of(&address)) == Some(true);
         match place(&address.host, address.port) {
             HostLocation::Served => true,
             // A rule for all hosts is not meant for this machine.
@@ -294,14 +294,14 @@ impl PageHostPolicy {
                         self.known().project_shown = true;
                         return RequestVerdict::Pass;
                     }
-                    PortServer::Unreachable(by) => return RequestVerdict::Refuse(no_way(port, by)),
-                    PortServer::Several(by) => return RequestVerdict::Refuse(several(port, &by)),
+                    PortServer::Unreachable(by) => return RequestVerdict::Refuse(unreachable_server_message(port, by)),
+                    PortServer::Several(by) => return RequestVerdict::Refuse(several_servers_message(port, &by)),
                     PortServer::None => {}
                 }
                 let is_named = is_named(&permissions.hosts.lists(), &address.host, address.port);
                 if !is_named
                     && !is_free
-                    && self.questions.said(&name) != Some(true)
+                    && self.questions.earlier_answer(&name) != Some(true)
                     && let Some(ended) = self.ended(&request.url)
                 {
                     return RequestVerdict::Refuse(ended);
@@ -400,8 +400,8 @@ impl PageHostPolicy {
                 let (addresses, network) = match ports.server(&request.host, port) {
                     PortServer::Machine(addresses) => (addresses, None),
                     PortServer::Command(network, addresses) => (addresses, Some(network.clone())),
-                    PortServer::Unreachable(by) => return refuse(no_way(port, by)),
-                    PortServer::Several(by) => return refuse(several(port, &by)),
+                    PortServer::Unreachable(by) => return refuse(unreachable_server_message(port, by)),
+                    PortServer::Several(by) => return refuse(several_servers_message(port, &by)),
                     PortServer::None => {
                         return match self.is_opened(request, &permissions).await {
                             true => allow("It was allowed.", reach),
@@ -428,7 +428,7 @@ impl PageHostPolicy {
                 }
             }
             HostLocation::Public => {
-                let opened = self.questions.said(&host) == Some(true);
+                let opened = self.questions.earlier_answer(&host) == Some(true);
                 if by_rule == HostVerdict::Allowed || opened || is_free {
                     return allow("It is allowed.", reach);
                 }
@@ -459,7 +459,7 @@ impl PageHostPolicy {
         let name = format!("localhost:{port}");
         let is_open = permissions.mode == PermissionMode::BypassPermissions
             || is_named(&permissions.hosts.lists(), &request.host, port)
-            || match self.questions.said(&name) {
+            || match self.questions.earlier_answer(&name) {
                 Some(said) => said,
                 // A server that is restarting is missing only for a short time, so the user is not
                 // asked.
@@ -501,13 +501,13 @@ fn name_of(address: &PageUrl) -> String {
     }
 }
 
-fn nothing_any_more(host: &Host, port: u16, by: &str) -> String {
+fn server_ended_message(host: &Host, port: u16, by: &str) -> String {
     format!(
         "Nothing listens at {host}:{port} now: {by} did, but it has ended or no longer listens. Start it again."
     )
 }
 
-fn several(port: u16, by: &[&str]) -> String {
+fn several_servers_message(port: u16, by: &[&str]) -> String {
     format!(
         "Port {port} is served by {}, each in its own network, so it is not known which page is meant. Stop one of \
          them (TaskStop), or let one use another port.",
@@ -515,7 +515,7 @@ fn several(port: u16, by: &[&str]) -> String {
     )
 }
 
-fn no_way(port: u16, by: &str) -> String {
+fn unreachable_server_message(port: u16, by: &str) -> String {
     format!(
         "{by} listens on port {port} in a network that it created itself, which cannot be reached. Let it listen \
          without its own network. Files of the project are at http://haft.localhost/PATH."
@@ -530,7 +530,7 @@ fn place(host: &Host, port: u16) -> HostLocation {
     if name == "localhost" || name.ends_with(".localhost") {
         return HostLocation::Here(port);
     }
-    match host.address().and_then(SpecialAddress::of) {
+    match host.address().and_then(SpecialAddress::classify) {
         Some(SpecialAddress::Loopback) => HostLocation::Here(port),
         Some(special) => HostLocation::Special(special),
         None => HostLocation::Public,
@@ -547,7 +547,7 @@ fn calls_home(host: &str) -> bool {
 }
 
 impl NetworkGate for PageHostPolicy {
-    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
+    fn decide(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.connection(&request).await })
     }
 }

@@ -59,7 +59,7 @@ async fn hosts() -> PageHostPolicy {
         asked,
     };
     hosts.open_for(&cx, &named).await;
-    hosts.note(ports(&[3000]));
+    hosts.record_ports(ports(&[3000]));
     hosts
 }
 
@@ -77,7 +77,7 @@ fn at(port: u16) -> ListeningSocket {
 fn ports(ports: &[u16]) -> SessionPorts {
     let by = "background task bash_1 (`serve`)";
     let ports = ports.iter();
-    SessionPorts::of(ports.map(|port| (at(*port), ListenerPlace::Machine, by)))
+    SessionPorts::from_listeners(ports.map(|port| (at(*port), ListenerPlace::Machine, by)))
 }
 
 async fn page(hosts: &PageHostPolicy, url: &str) -> RequestVerdict {
@@ -98,7 +98,7 @@ async fn passes(hosts: &PageHostPolicy, host: &str, port: u16) -> bool {
         url: None,
     };
     !matches!(
-        NetworkGate::judge(hosts, request).await,
+        NetworkGate::decide(hosts, request).await,
         GateVerdict::Refuse { .. }
     )
 }
@@ -205,7 +205,7 @@ async fn verdict(hosts: &PageHostPolicy, host: &str, port: u16) -> GateVerdict {
         method: None,
         url: None,
     };
-    NetworkGate::judge(hosts, request).await
+    NetworkGate::decide(hosts, request).await
 }
 
 #[tokio::test]
@@ -221,7 +221,7 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
         other => panic!("{other:?}"),
     };
     assert!(refused(page(&hosts, &url).await).contains("was not allowed"));
-    hosts.note(ports(&[port]));
+    hosts.record_ports(ports(&[port]));
     assert_eq!(page(&hosts, &url).await, RequestVerdict::Pass);
     hosts.permit(&url, true);
     let GateVerdict::AllowAt {
@@ -238,7 +238,7 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
     assert!(denied.contains("a rule denies it"), "{denied}");
     assert!(!passes(&hosts, "127.0.0.9", port).await);
     // It ends. What else is at that port was never permitted.
-    hosts.note(ports(&[]));
+    hosts.record_ports(ports(&[]));
     assert_eq!(hosts.ended(&url), None);
     assert!(refused(page(&hosts, &url).await).contains("was not allowed"));
     assert!(!passes(&hosts, "localhost", port).await);
@@ -258,7 +258,7 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
 async fn a_port_in_a_network_that_no_one_reaches_is_said_to_be_there() {
     let hosts = hosts().await;
     let by = "background task bash_2 (`unshare -rn serve`)";
-    hosts.note(SessionPorts::of([(at(4000), ListenerPlace::Unknown, by)]));
+    hosts.record_ports(SessionPorts::from_listeners([(at(4000), ListenerPlace::Unknown, by)]));
     let RequestVerdict::Refuse(why) = page(&hosts, "http://localhost:4000/").await else {
         panic!("it passes");
     };

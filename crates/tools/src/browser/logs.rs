@@ -45,7 +45,7 @@ impl BrowserCall<'_> {
             })
             .collect();
         if text.is_empty() {
-            return Ok(BrowserOutput::said(match worst {
+            return Ok(BrowserOutput::from_message(match worst {
                 ConsoleLevel::Info => "The console is empty.",
                 _ => "The console has none of these since the last navigation.",
             }));
@@ -53,7 +53,7 @@ impl BrowserCall<'_> {
         if dropped > 0 {
             text.insert(0, format!("({dropped} earlier lines dropped)"));
         }
-        Ok(BrowserOutput::page(visible(
+        Ok(BrowserOutput::from_page(visible(
             &text.join("\n"),
             LONGEST_VALUE,
         )))
@@ -84,7 +84,7 @@ impl BrowserCall<'_> {
                 Ok(None) => text.push_str("\nbody: not text"),
                 Err(_) => text.push_str("\nbody: not available"),
             }
-            return Ok(BrowserOutput::page(text));
+            return Ok(BrowserOutput::from_page(text));
         }
         let wanted = self.input.filter.as_deref().unwrap_or_default();
         let shown: Vec<String> = entries
@@ -94,12 +94,12 @@ impl BrowserCall<'_> {
             .collect();
         let mut text = shown.join("\n");
         if shown.is_empty() {
-            return Ok(BrowserOutput::said("No requests."));
+            return Ok(BrowserOutput::from_message("No requests."));
         }
         if dropped > 0 {
             text = format!("({dropped} earlier requests dropped)\n{text}");
         }
-        Ok(BrowserOutput::page(visible(&text, LONGEST_VALUE)))
+        Ok(BrowserOutput::from_page(visible(&text, LONGEST_VALUE)))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::web::strip_invisible;
 #[derive(Default)]
 pub(super) struct BrowserOutput {
     /// Text of haft itself.
-    pub(super) said: Vec<String>,
+    pub(super) messages: Vec<String>,
     /// Text from the page.
     pub(super) page: Option<String>,
     pub(super) status: Option<u16>,
@@ -20,14 +20,14 @@ pub(super) struct BrowserOutput {
 }
 
 impl BrowserOutput {
-    pub(super) fn said(words: impl Into<String>) -> Self {
+    pub(super) fn from_message(words: impl Into<String>) -> Self {
         Self {
-            said: vec![words.into()],
+            messages: vec![words.into()],
             ..Self::default()
         }
     }
 
-    pub(super) fn page(text: impl Into<String>) -> Self {
+    pub(super) fn from_page(text: impl Into<String>) -> Self {
         Self {
             page: Some(text.into()),
             ..Self::default()
@@ -36,7 +36,7 @@ impl BrowserOutput {
 
     #[must_use]
     pub(super) fn with(mut self, words: impl Into<String>) -> Self {
-        self.said.push(words.into());
+        self.messages.push(words.into());
         self
     }
 
@@ -49,10 +49,10 @@ impl BrowserOutput {
         tabs: Option<&AgentTabs<'_>>,
         masked: &dyn Fn(&str) -> String,
     ) -> ToolOutput {
-        let mut lines: Vec<String> = self.said.iter().map(|line| strip_invisible(line)).collect();
+        let mut lines: Vec<String> = self.messages.iter().map(|line| strip_invisible(line)).collect();
         let url = tab.map(Tab::url).unwrap_or_default();
         if self.page.is_some() || !notes.is_empty() {
-            let mut page = meanwhile(notes);
+            let mut page = event_notes(notes);
             page.push_str(self.page.as_deref().unwrap_or_default());
             lines.push(marked(&url, &page));
         }
@@ -77,7 +77,7 @@ impl BrowserOutput {
 
 /// Formats notes about other events, such as dialogs and downloads, as one line. The text is empty
 /// without notes.
-fn meanwhile(notes: &[String]) -> String {
+fn event_notes(notes: &[String]) -> String {
     match notes.is_empty() {
         true => String::new(),
         false => format!("Other events: {}.\n", notes.join("; ")),
@@ -98,7 +98,7 @@ pub(super) fn failure(
     };
     ToolError::Failed(masked(&format!(
         "{words}\n{}",
-        marked("", meanwhile(notes).trim_end())
+        marked("", event_notes(notes).trim_end())
     )))
 }
 

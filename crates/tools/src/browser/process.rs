@@ -36,7 +36,7 @@ pub(super) enum BrowserProcess {
     /// In haft's sandbox.
     Confined(ConfinedProcess),
     /// In Chromium's own sandbox.
-    InItsOwn(OwnSandbox),
+    OwnSandbox(OwnSandbox),
 }
 
 /// A browser in Chromium's own sandbox, with everything that must live as long.
@@ -53,14 +53,14 @@ impl BrowserProcess {
     pub(super) fn scratch(&self) -> &Path {
         match self {
             Self::Confined(process) => process.scratch(),
-            Self::InItsOwn(own) => &own.scratch,
+            Self::OwnSandbox(own) => &own.scratch,
         }
     }
 
     pub(super) fn kill(&self, grace: Duration) {
         match self {
             Self::Confined(process) => process.kill(grace),
-            Self::InItsOwn(own) => own.kill(),
+            Self::OwnSandbox(own) => own.kill(),
         }
     }
 
@@ -68,7 +68,7 @@ impl BrowserProcess {
     pub(super) fn pids(&self) -> Vec<u32> {
         match self {
             Self::Confined(process) => process.processes().iter().map(|one| one.pid).collect(),
-            Self::InItsOwn(own) => own.child.id().map(below).unwrap_or_default(),
+            Self::OwnSandbox(own) => own.child.id().map(below).unwrap_or_default(),
         }
     }
 

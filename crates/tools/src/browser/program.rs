@@ -132,13 +132,13 @@ pub(super) async fn start(
         |error: io::Error| ToolError::Failed(format!("The browser was not started: {error}"));
     // A window needs the display, which is not reachable from haft's sandbox.
     if program.headed {
-        return in_its_own(program, shell, gate);
+        return start_in_own_sandbox(program, shell, gate);
     }
-    let scratch = shell.scratch_for("browser");
-    let Pipes {
+    let scratch = shell.new_program_scratch("browser");
+    let ControlPipes {
         theirs: (commands, answers),
         ours: (reader, writer),
-    } = Pipes::new().map_err(failed)?;
+    } = ControlPipes::new().map_err(failed)?;
     let mut confined = ConfinedProgram::new(&program.path, "/");
     confined.arguments = program.arguments(&scratch, PROXY_PORT);
     // haft's sandbox confines the whole browser. Chromium's own sandbox would need privileges that
@@ -160,7 +160,7 @@ pub(super) async fn start(
     confined.gate = Some(Arc::clone(&gate));
     confined.scratch = Some(scratch);
     let profile = profile(cx);
-    let started = shell.start_under(
+    let started = shell.start_program_with_profile(
         &cx.permissions.confinement,
         &profile,
         confined,
@@ -169,11 +169,11 @@ pub(super) async fn start(
     if let Some(process) = started.await? {
         return Ok((BrowserProcess::Confined(process), reader, writer));
     }
-    in_its_own(program, shell, gate)
+    start_in_own_sandbox(program, shell, gate)
 }
 
 /// Starts the browser in Chromium's own sandbox, which does not exist for root.
-fn in_its_own(
+fn start_in_own_sandbox(
     program: &BrowserProgram,
     shell: &ShellService,
     gate: Arc<dyn NetworkGate>,
@@ -193,9 +193,9 @@ fn in_its_own(
             program.path.display()
         )));
     }
-    let pipes = Pipes::new()
+    let pipes = ControlPipes::new()
         .map_err(|error| ToolError::Failed(format!("The browser was not started: {error}")))?;
-    let scratch = shell.scratch_for("browser");
+    let scratch = shell.new_program_scratch("browser");
     let own = OwnSandbox::start(
         &program.path,
         scratch.clone(),
@@ -205,7 +205,7 @@ fn in_its_own(
         |proxy| program.arguments(&scratch, proxy),
     )?;
     let (reader, writer) = pipes.ours;
-    Ok((BrowserProcess::InItsOwn(own), reader, writer))
+    Ok((BrowserProcess::OwnSandbox(own), reader, writer))
 }
 
 /// Directories with sockets of other programs.
@@ -236,12 +236,12 @@ fn profile(cx: &CallContext) -> SandboxProfile {
 }
 
 /// The control pipes: the browser's ends and our ends.
-struct Pipes {
+struct ControlPipes {
     theirs: (OwnedFd, OwnedFd),
     ours: (pipe::Receiver, pipe::Sender),
 }
 
-impl Pipes {
+impl ControlPipes {
     fn new() -> io::Result<Self> {
         let pair = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
         let (their_commands, our_commands) = pair()?;

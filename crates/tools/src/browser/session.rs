@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_browser::{Chromium, ChromiumOptions, Download, DownloadState, TabInfo};
+use haft_browser::{Chromium, ChromiumOptions, PageDownload, DownloadState, TabInfo};
 use haft_contract::{CallContext, ToolError};
 
 use super::{agent_tab::AgentTabs, hosts::PageHostPolicy, process::BrowserProcess, program};
@@ -69,12 +69,12 @@ impl BrowserSession {
     ) -> Result<(Chromium, u64), ToolError> {
         let mut running = self.running.lock().await;
         if let Some(one) = running.as_mut() {
-            if !one.browser.ended() {
+            if !one.browser.has_exited() {
                 one.used = Instant::now();
                 return Ok((one.browser.clone(), one.count));
             }
             *running = None;
-            self.say("The browser has ended; this is a new one with an empty profile.");
+            self.add_notice("The browser has ended; this is a new one with an empty profile.");
         }
         let program = cx.services.get::<BrowserProgram>()?;
         let shell = cx.services.get::<ShellService>()?;
@@ -83,7 +83,7 @@ impl BrowserSession {
         let (process, reader, writer) = program::start(&program, &shell, gate, cx).await?;
         let downloads = process.scratch().join("downloads");
         let options = ChromiumOptions {
-            judge: Arc::clone(&self.hosts) as _,
+            interceptor: Arc::clone(&self.hosts) as _,
             downloads: Some(downloads.display().to_string()),
         };
         let browser = Chromium::connect(reader, writer, options)
@@ -103,7 +103,7 @@ impl BrowserSession {
             })?;
         let count = self.started.fetch_add(1, Ordering::Relaxed) + 1;
         if !process.is_confined() && count == 1 {
-            self.say(match program.headed {
+            self.add_notice(match program.headed {
                 true => {
                     "The browser has a window, so it runs in its own sandbox, not in haft's: it sees your files, \
                      though pages do not."
@@ -120,7 +120,7 @@ impl BrowserSession {
             process,
             used: Instant::now(),
         });
-        haft_contract::spawn_boxed(attend(Arc::downgrade(self), program.memory_mb));
+        haft_contract::spawn_boxed(watch_browser(Arc::downgrade(self), program.memory_mb));
         Ok((browser, count))
     }
 
@@ -129,9 +129,9 @@ impl BrowserSession {
     pub(super) async fn page(&self, cx: &CallContext) -> Option<String> {
         let running = self.running.lock().await;
         let one = running.as_ref()?;
-        let current = AgentTabs::of(cx, &one.browser, one.count).current()?;
+        let current = AgentTabs::for_call(cx, &one.browser, one.count).current()?;
         let mut tabs = one.browser.tabs().into_iter();
-        tabs.find(|tab| tab.number == current).map(whose)
+        tabs.find(|tab| tab.number == current).map(page_address)
     }
 
     /// Closes the tabs of a subagent that has ended.
@@ -174,7 +174,7 @@ impl BrowserSession {
             .take()
     }
 
-    fn say(&self, words: &str) {
+    fn add_notice(&self, words: &str) {
         let mut parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
         *parting = Some(match parting.take() {
             Some(before) => format!("{before} {words}"),
@@ -183,9 +183,9 @@ impl BrowserSession {
     }
 
     /// Stores bytes as a file of the session.
-    pub(super) async fn keep(&self, name: String, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
+    pub(super) async fn store_file(&self, name: String, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
         let folder = self.folder.clone();
-        blocking(move || keep(&folder, &name, &mut bytes.as_slice()))
+        blocking(move || write_file_in(&folder, &name, &mut bytes.as_slice()))
             .await?
             .map_err(|error| ToolError::Failed(format!("The file could not be saved: {error}")))
     }
@@ -199,7 +199,7 @@ impl BrowserSession {
         notes
     }
 
-    async fn keep_download(&self, download: Download) -> String {
+    async fn keep_download(&self, download: PageDownload) -> String {
         let name = clean_name(&download.name);
         if download.state != DownloadState::Complete {
             return format!("the download of \"{name}\" was aborted");
@@ -223,7 +223,7 @@ impl BrowserSession {
                 fs::remove_file(&from)?;
                 return Err(io::Error::other("it is too large"));
             }
-            let saved = keep(&folder, &file_name, &mut fs::File::open(&from)?);
+            let saved = write_file_in(&folder, &file_name, &mut fs::File::open(&from)?);
             fs::remove_file(&from)?;
             saved
         });
@@ -240,7 +240,7 @@ impl BrowserSession {
 }
 
 /// Returns the address of a page, or that of the page that opened it if it has none.
-pub(super) fn whose(tab: TabInfo) -> String {
+pub(super) fn page_address(tab: TabInfo) -> String {
     match tab.opened_by {
         Some(opener) if !tab.url.starts_with("http") => opener,
         _ => tab.url,
@@ -254,7 +254,7 @@ fn short(guid: &str) -> String {
         .collect()
 }
 
-fn keep(folder: &Path, name: &str, from: &mut dyn io::Read) -> io::Result<PathBuf> {
+fn write_file_in(folder: &Path, name: &str, from: &mut dyn io::Read) -> io::Result<PathBuf> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -291,7 +291,7 @@ fn clean_name(name: &str) -> String {
 }
 
 /// Closes the browser when it is idle or uses too much memory.
-async fn attend(session: Weak<BrowserSession>, memory_mb: u64) {
+async fn watch_browser(session: Weak<BrowserSession>, memory_mb: u64) {
     loop {
         tokio::time::sleep(LOOKED_AT).await;
         let Some(session) = session.upgrade() else {
@@ -302,7 +302,7 @@ async fn attend(session: Weak<BrowserSession>, memory_mb: u64) {
         let Some(one) = running.as_ref() else {
             return;
         };
-        if one.browser.ended() {
+        if one.browser.has_exited() {
             return;
         }
         let pids = one.process.pids();
@@ -312,7 +312,7 @@ async fn attend(session: Weak<BrowserSession>, memory_mb: u64) {
         let Some(why) = why_close(one.used.elapsed(), used, memory_mb) else {
             continue;
         };
-        session.say(&format!(
+        session.add_notice(&format!(
             "The browser was closed because {why}. This is a new one with an empty profile."
         ));
         if let Some(one) = running.take() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_contract::{
-    CallContext, Card, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError,
+    CallContext, Card, CheckOutcome, Effects, ToolProfile, RuleMatch, ServiceNeed, Tool, ToolError,
     ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
@@ -253,8 +253,8 @@ impl Tool for Browser {
     type Input = Input;
     const NAME: &'static str = "Browser";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "browser".into(),
             search_hint: "browser chromium web page open click type screenshot look test frontend ui localhost html \
                           console network"
@@ -268,7 +268,7 @@ impl Tool for Browser {
             output_schema: Some(output::output_schema()),
             // A call may ask the user about a host, so it has no timeout.
             timeout: None,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -320,7 +320,7 @@ impl Tool for Browser {
                 cx.services.get::<ShellService>(),
             )
         {
-            session.hosts.look_at(&shell).await;
+            session.hosts.scan_shell_ports(&shell).await;
         }
         whole["page"] = json!(page);
         Some(whole)

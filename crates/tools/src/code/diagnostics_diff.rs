@@ -25,21 +25,21 @@ pub(crate) struct DiagnosticsDiff {
     /// New problems, errors first.
     pub(crate) new: Vec<Diagnostic>,
     /// The number of resolved problems.
-    pub(crate) gone: usize,
+    pub(crate) resolved: usize,
 }
 
 /// Maps the lines of an old text to the new one.
 struct LineMap {
     /// By old line; `None` if it was changed or removed.
-    to: Vec<Option<usize>>,
+    new_lines: Vec<Option<usize>>,
     /// New lines that do not exist in the old text.
     fresh: BTreeSet<usize>,
 }
 
 impl LineMap {
-    fn of(old: &str, new: &str) -> Self {
+    fn new(old: &str, new: &str) -> Self {
         let (old, new): (Vec<&str>, Vec<&str>) = (lines(old).collect(), lines(new).collect());
-        let mut to = vec![None; old.len()];
+        let mut new_lines = vec![None; old.len()];
         let mut fresh: BTreeSet<usize> = (0..new.len()).collect();
         let (mut old_at, mut new_at) = (0, 0);
         for operation in capture_diff_slices(Algorithm::Myers, &old, &new) {
@@ -49,18 +49,18 @@ impl LineMap {
                 (operation.old_range().len(), operation.new_range().len());
             if matches!(operation, DiffOp::Equal { .. }) {
                 for step in 0..old_length {
-                    to[old_at + step] = Some(new_at + step);
+                    new_lines[old_at + step] = Some(new_at + step);
                     fresh.remove(&(new_at + step));
                 }
             }
             (old_at, new_at) = (old_at + old_length, new_at + new_length);
         }
-        Self { to, fresh }
+        Self { new_lines, fresh }
     }
 }
 
 /// Returns whether this problem is to be reported, according to the settings.
-pub(crate) fn counts(problem: &Diagnostic, reported: DiagnosticsFilter) -> bool {
+pub(crate) fn is_reported(problem: &Diagnostic, reported: DiagnosticsFilter) -> bool {
     let most = match reported {
         DiagnosticsFilter::New => 2,
         DiagnosticsFilter::Errors => 1,
@@ -73,11 +73,11 @@ pub(crate) fn counts(problem: &Diagnostic, reported: DiagnosticsFilter) -> bool 
 
 /// Compares the problems before and now.
 pub(crate) fn compare(known: &DiagnosticsPair<'_>, reported: DiagnosticsFilter) -> DiagnosticsDiff {
-    let map = LineMap::of(known.old_text, known.new_text);
+    let map = LineMap::new(known.old_text, known.new_text);
     let mut left: Vec<&Diagnostic> = known
         .new
         .iter()
-        .filter(|problem| counts(problem, reported))
+        .filter(|problem| is_reported(problem, reported))
         .collect();
     let line = |problem: &Diagnostic| problem.range.start.line as usize;
     let mut gone = 0;
@@ -85,8 +85,8 @@ pub(crate) fn compare(known: &DiagnosticsPair<'_>, reported: DiagnosticsFilter) 
         // Without a baseline, only problems in changed lines can be attributed to the edit.
         None => left.retain(|problem| map.fresh.contains(&line(problem))),
         Some(old) => {
-            for problem in old.iter().filter(|problem| counts(problem, reported)) {
-                let there = map.to.get(line(problem)).copied().flatten();
+            for problem in old.iter().filter(|problem| is_reported(problem, reported)) {
+                let there = map.new_lines.get(line(problem)).copied().flatten();
                 let is_same = |other: &&Diagnostic| {
                     let same_place = match there {
                         Some(there) => line(other) == there,
@@ -108,7 +108,7 @@ pub(crate) fn compare(known: &DiagnosticsPair<'_>, reported: DiagnosticsFilter) 
     }
     let mut new: Vec<Diagnostic> = left.into_iter().cloned().collect();
     new.sort_by_key(|problem| (problem.severity.unwrap_or(1), problem.range.start));
-    DiagnosticsDiff { new, gone }
+    DiagnosticsDiff { new, resolved: gone }
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
         };
         let found = compare(&known, DiagnosticsFilter::New);
         let new = found.new.into_iter().map(|problem| problem.message);
-        (new.collect(), found.gone)
+        (new.collect(), found.resolved)
     }
 
     #[test]

@@ -21,7 +21,7 @@ const MOST_CHARACTERS: usize = 300;
 pub(super) struct ProblemReport {
     pub(super) servers: BTreeSet<String>,
     pub(super) files: Vec<ReportedFile>,
-    pub(super) gone: usize,
+    pub(super) resolved: usize,
 }
 
 /// A file with new problems.
@@ -34,7 +34,7 @@ pub(super) struct ReportedFile {
 
 impl ProblemReport {
     pub(super) fn text(mut self, cwd: &Path) -> Option<String> {
-        if self.files.is_empty() && self.gone == 0 {
+        if self.files.is_empty() && self.resolved == 0 {
             return None;
         }
         self.files
@@ -71,10 +71,10 @@ impl ProblemReport {
         if left_out > 0 {
             text += &format!("\n… and {left_out} more.");
         }
-        if self.gone > 0 {
-            let verb = if self.gone == 1 { "is" } else { "are" };
+        if self.resolved > 0 {
+            let verb = if self.resolved == 1 { "is" } else { "are" };
             let separator = if lines.is_empty() { ' ' } else { '\n' };
-            let count = counted(self.gone as u64, "earlier problem");
+            let count = counted(self.resolved as u64, "earlier problem");
             text += &format!("{separator}{count} {verb} gone.");
         }
         Some(text)

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::{
     diagnostics_diff::{DiagnosticsDiff, DiagnosticsPair, compare},
     diagnostics_report::{ProblemReport, ReportedFile},
-    file_scan::{FileScan, FileStamp, ObservedFile, look_at},
-    server::{OpenDocuments, Server, ServerKey, ServerState},
+    file_scan::{FileScan, FileStamp, ObservedFile, scan_files},
+    server::{OpenDocuments, LanguageServer, ServerKey, LanguageServerState},
     servers::LanguageServers,
     setup::DiagnosticsFilter,
 };
@@ -99,7 +99,7 @@ impl LanguageServers {
             return None;
         }
         if state.changed_at.is_none_or(|at| at.elapsed() > AFTERMATH) {
-            self.note_settled(&mut state);
+            self.store_baselines(&mut state);
         }
         let changed = self.refresh(&mut state, journal, paths).await;
         if !changed.is_empty() {
@@ -116,9 +116,9 @@ impl LanguageServers {
     }
 
     /// Stores the present problems of unchanged documents as the baseline for later comparisons.
-    fn note_settled(&self, state: &mut DiagnosticsState) {
+    fn store_baselines(&self, state: &mut DiagnosticsState) {
         for server in self.started() {
-            let ServerState::Ready(client) = server.state() else {
+            let LanguageServerState::Ready(client) = server.state() else {
                 continue;
             };
             let key = (server.entry.name.clone(), server.root.clone());
@@ -141,7 +141,7 @@ impl LanguageServers {
     /// otherwise the effect of the changes on other documents would be unknown.
     async fn learn_baselines(&self, state: &mut DiagnosticsState, until: Instant) {
         for server in self.started() {
-            let ServerState::Ready(client) = server.state() else {
+            let LanguageServerState::Ready(client) = server.state() else {
                 continue;
             };
             let key = (server.entry.name.clone(), server.root.clone());
@@ -190,12 +190,12 @@ impl LanguageServers {
         });
         let known: Vec<_> = known.collect();
         let mark = state.mark.take();
-        let mark = mark.unwrap_or_else(|| HistoryMark::at(self.began));
-        let looks = blocking(move || look_at(known, &journal, mark)).await;
+        let mark = mark.unwrap_or_else(|| HistoryMark::from_time(self.began));
+        let looks = blocking(move || scan_files(known, &journal, mark)).await;
         let Ok(FileScan {
             mark,
             mut changed,
-            looked,
+            scanned: looked,
         }) = looks
         else {
             return BTreeMap::new();
@@ -285,7 +285,7 @@ impl LanguageServers {
             let Some(server) = self.known(&key) else {
                 continue;
             };
-            let ServerState::Ready(client) = server.state() else {
+            let LanguageServerState::Ready(client) = server.state() else {
                 server.open_once_ready(state.before_changes(&server, &paths));
                 continue;
             };
@@ -327,11 +327,11 @@ impl LanguageServers {
         let is_files = changed.values().any(|kind| *kind != CHANGED);
         let files_until = Instant::now() + NEW_FILES;
         for server in clients {
-            let was_unsettled = state.unsettled.contains(&server.key) || server.client.knows_more();
+            let was_unsettled = state.unsettled.contains(&server.key) || server.client.has_newer_diagnostics();
             if changed.is_empty() && !was_unsettled {
                 // These results are the baseline for later problems; no call waits for them.
                 if let Some(known) = self.known(&server.key) {
-                    known.look(&server.client);
+                    known.request_missing_diagnostics(&server.client);
                 }
                 continue;
             }
@@ -373,7 +373,7 @@ struct ReadyServer {
 impl DiagnosticsState {
     /// Returns the documents of a server with their texts before the changes. The server opens
     /// these texts first.
-    fn before_changes(&self, server: &Server, paths: &[(u64, PathBuf)]) -> OpenDocuments {
+    fn before_changes(&self, server: &LanguageServer, paths: &[(u64, PathBuf)]) -> OpenDocuments {
         let known = paths.iter().rev().take(MOST_OPEN);
         known
             .filter_map(|(_, path)| {
@@ -402,7 +402,7 @@ impl DiagnosticsState {
                 if document.report.version.is_none() || document.text != followed.text {
                     continue;
                 }
-                let DiagnosticsDiff { new, gone } = compare(
+                let DiagnosticsDiff { new, resolved: gone } = compare(
                     &DiagnosticsPair {
                         old_text: &followed.base_text,
                         old: followed.base.as_deref(),
@@ -411,7 +411,7 @@ impl DiagnosticsState {
                     },
                     reported,
                 );
-                report.gone += gone;
+                report.resolved += gone;
                 if !new.is_empty() {
                     let encoding = server.client.encoding();
                     let new = new.into_iter().map(|problem| {

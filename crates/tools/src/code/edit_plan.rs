@@ -5,7 +5,7 @@ use std::path::Path;
 use haft_contract::{ToolError, ToolOutput};
 use haft_lsp::{
     PlannedEdits,
-    types::{CodeAction, Range},
+    types::{CodeAction, LspRange},
     uri,
 };
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ use crate::{
 impl ServerQuery<'_> {
     /// Plans the renaming of the symbol at a location.
     pub(crate) async fn rename(&self, params: Value, name: &str) -> Result<ToolOutput, ToolError> {
-        self.must_offer("renameProvider", "renaming")?;
+        self.require_capability("renameProvider", "renaming")?;
         let failed = |text: String| ToolError::Failed(format!("Nothing to rename: {text}"));
         let mut asked = params;
         asked["newName"] = json!(name);
-        let edit = match self.ask("textDocument/rename", asked).await {
+        let edit = match self.send_request("textDocument/rename", asked).await {
             Ok(edit) => edit,
             Err(ToolError::Failed(text)) => return Err(failed(text)),
             Err(error) => return Err(error),
@@ -41,7 +41,7 @@ impl ServerQuery<'_> {
         line: u32,
         action: Option<usize>,
     ) -> Result<ToolOutput, ToolError> {
-        self.must_offer("codeActionProvider", "code actions")?;
+        self.require_capability("codeActionProvider", "code actions")?;
         let actions = self.offered(path, line).await?;
         let Some(number) = action else {
             return Ok(ToolOutput::text(list(&actions, &self.server.entry.name)));
@@ -55,7 +55,7 @@ impl ServerQuery<'_> {
         };
         let mut edit = chosen.edit.clone();
         if edit.is_none() && chosen.raw.get("data").is_some() {
-            let resolved = self.ask("codeAction/resolve", chosen.raw.clone()).await?;
+            let resolved = self.send_request("codeAction/resolve", chosen.raw.clone()).await?;
             edit = resolved.get("edit").cloned();
         }
         let Some(edit) = edit else {
@@ -77,16 +77,16 @@ impl ServerQuery<'_> {
         let problems: Vec<&Value> = here.clone().map(|problem| &problem.raw).collect();
         // A fix is offered for the range of its problem.
         let range = here.map(|problem| problem.range).next().unwrap_or_else(|| {
-            let mut range = Range::default();
+            let mut range = LspRange::default();
             (range.start.line, range.end.line) = (line, line);
             range
         });
         let params = json!({
-            "textDocument": {"uri": uri::of(path)},
+            "textDocument": {"uri": uri::from_path(path)},
             "range": range,
             "context": {"diagnostics": problems},
         });
-        let answer = self.ask("textDocument/codeAction", params).await?;
+        let answer = self.send_request("textDocument/codeAction", params).await?;
         let items = answer.as_array().into_iter().flatten();
         let actions = items.filter_map(|item| {
             let mut action: CodeAction = serde_json::from_value(item.clone()).ok()?;
@@ -99,12 +99,12 @@ impl ServerQuery<'_> {
     /// Shows a planned change and stores it; `None` if it changes nothing.
     async fn plan(&self, edit: &Value) -> Result<Option<ToolOutput>, ToolError> {
         let refused = |text: &str| ToolError::Failed(format!("The whole plan is refused: {text}."));
-        let edits = PlannedEdits::of(edit).ok_or_else(|| refused("the change cannot be read"))?;
+        let edits = PlannedEdits::parse(edit).ok_or_else(|| refused("the change cannot be read"))?;
         if edits.is_empty() {
             return Ok(None);
         }
         let (client, cx) = (self.client.clone(), self.cx.clone());
-        let wanted = blocking(move || planned_files::after(&edits, &client, &cx)).await?;
+        let wanted = blocking(move || planned_files::simulate_plan(&edits, &client, &cx)).await?;
         let wanted = wanted.map_err(|text| refused(&text))?;
         if wanted.is_empty() {
             return Ok(None);

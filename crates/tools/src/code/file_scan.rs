@@ -36,12 +36,12 @@ pub(super) struct FileScan {
     /// The recorded changes by calls and commands, also of untracked files. By path, with the
     /// change kind of the protocol.
     pub(super) changed: BTreeMap<PathBuf, u32>,
-    pub(super) looked: Vec<(PathBuf, ObservedFile)>,
+    pub(super) scanned: Vec<(PathBuf, ObservedFile)>,
 }
 
 /// Checks files against their last known stamps, and reads the changes that were recorded since a
 /// mark.
-pub(super) fn look_at(
+pub(super) fn scan_files(
     known: Vec<(PathBuf, Option<FileStamp>)>,
     journal: &Journal,
     mark: HistoryMark,
@@ -60,10 +60,10 @@ pub(super) fn look_at(
             return Some(String::new());
         }
         let content = journal.history()?.content(change.before.as_deref()?)?;
-        Some(DecodedText::of(&content)?.text)
+        Some(DecodedText::decode(&content)?.text)
     };
     let looked = known.into_iter().map(|(path, stamp)| {
-        let mut found = look(&path, stamp);
+        let mut found = scan_file(&path, stamp);
         if stamp.is_none()
             && let ObservedFile::Text { base: was, .. } = &mut found
         {
@@ -82,12 +82,12 @@ pub(super) fn look_at(
         .map(|change| (change.path.clone(), kind(change)));
     FileScan {
         changed: changed.collect(),
-        looked,
+        scanned: looked,
         mark,
     }
 }
 
-fn look(path: &Path, known: Option<FileStamp>) -> ObservedFile {
+fn scan_file(path: &Path, known: Option<FileStamp>) -> ObservedFile {
     match stamp(path) {
         None => ObservedFile::Gone,
         Some(now) if Some(now) == known => ObservedFile::Same,

@@ -19,7 +19,7 @@ const MOST_FILES: usize = 2000;
 
 /// Returns the new content of every file that changes. The error is the reason why the plan cannot
 /// be applied.
-pub(super) fn after(
+pub(super) fn simulate_plan(
     edits: &PlannedEdits,
     client: &LspClient,
     cx: &CallContext,
@@ -30,7 +30,7 @@ pub(super) fn after(
         cx,
     };
     for step in &edits.steps {
-        tree.make(step)?;
+        tree.apply_step(step)?;
     }
     Ok(tree.changes())
 }
@@ -53,7 +53,7 @@ struct PlannedState {
 }
 
 impl PlannedTree<'_> {
-    fn make(&mut self, step: &EditStep) -> Result<(), String> {
+    fn apply_step(&mut self, step: &EditStep) -> Result<(), String> {
         match step {
             EditStep::Text {
                 uri,
@@ -91,7 +91,7 @@ impl PlannedTree<'_> {
 
     /// Returns the path of a file, if it may be changed.
     fn path(&self, address: &str) -> Result<PathBuf, String> {
-        let path = uri::path(address).ok_or_else(|| format!("{address} is not a file"))?;
+        let path = uri::to_path(address).ok_or_else(|| format!("{address} is not a file"))?;
         let permissions = &self.cx.permissions;
         let mut open = permissions.directories.iter();
         let is_plain = path
@@ -184,7 +184,7 @@ impl PlannedTree<'_> {
         let Some(content) = &state.now else {
             return Err(format!("{name} does not exist"));
         };
-        let decoded = DecodedText::of(content)
+        let decoded = DecodedText::decode(content)
             .ok_or_else(|| format!("{name} is not text that can be written back exactly"))?;
         if is_untouched && open.is_some_and(|open| *open.text != *decoded.text) {
             return Err(format!(

@@ -6,11 +6,11 @@ use haft_contract::{CallContext, ToolError};
 use haft_lsp::{
     LspClient, LspError, TextPosition,
     position::lines,
-    types::{CallItem, HierarchyCall, Location, Symbol, hover_text, items},
+    types::{CallItem, HierarchyCall, LspLocation, LspSymbol, hover_text, items},
 };
 use serde_json::{Value, json};
 
-use super::{render, server::Server};
+use super::{render, server::LanguageServer};
 
 /// The maximum length of a hover text, in characters.
 const MOST_HOVER: usize = 4000;
@@ -19,7 +19,7 @@ const NEAR: usize = 3;
 
 /// A request to a server about a document or its workspace.
 pub(crate) struct ServerQuery<'a> {
-    pub(crate) server: &'a Server,
+    pub(crate) server: &'a LanguageServer,
     pub(crate) client: &'a LspClient,
     pub(crate) cx: &'a CallContext,
     /// The timeout of each request.
@@ -129,7 +129,7 @@ fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
 
 impl ServerQuery<'_> {
     /// Sends a request. If the server has died, the result is an error and not empty.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, ToolError> {
+    pub(crate) async fn send_request(&self, method: &str, params: Value) -> Result<Value, ToolError> {
         let asking = self.client.request(method, params, self.within);
         let answer = tokio::select! {
             answer = asking => answer,
@@ -142,7 +142,7 @@ impl ServerQuery<'_> {
                 "{} This call has no answer; try again.",
                 self.server.why_it_ended().await
             ),
-            Err(LspError::TimedOut(_)) => match self.client.busy_with() {
+            Err(LspError::TimedOut(_)) => match self.client.current_work() {
                 Some(busy) => format!("{name} is still busy with {busy}; try again."),
                 None => format!(
                     "{name} did not answer within {} s. Try again, or restart it with the operation `restart`.",
@@ -154,7 +154,7 @@ impl ServerQuery<'_> {
         Err(ToolError::Failed(why))
     }
 
-    pub(crate) fn must_offer(&self, capability: &str, what: &str) -> Result<(), ToolError> {
+    pub(crate) fn require_capability(&self, capability: &str, what: &str) -> Result<(), ToolError> {
         match self.client.supports(capability) {
             true => Ok(()),
             false => Err(ToolError::Failed(format!(
@@ -173,35 +173,35 @@ impl ServerQuery<'_> {
         if method == "textDocument/references" {
             params["context"] = json!({"includeDeclaration": true});
         }
-        let answer = self.ask(method, params).await?;
-        let found: Vec<Location> = items(&answer);
+        let answer = self.send_request(method, params).await?;
+        let found: Vec<LspLocation> = items(&answer);
         Ok(self.list(render::places(found, self.client, self.cx), "places"))
     }
 
     pub(crate) async fn hover(&self, params: Value) -> Result<String, ToolError> {
-        self.must_offer("hoverProvider", "hover texts")?;
-        let answer = self.ask("textDocument/hover", params).await?;
+        self.require_capability("hoverProvider", "hover texts")?;
+        let answer = self.send_request("textDocument/hover", params).await?;
         let text = hover_text(answer.get("contents").unwrap_or(&Value::Null));
         match text.trim() {
-            "" => Ok(self.nothing("text")),
+            "" => Ok(self.describe_empty_result("text")),
             text => Ok(render::cut(text, MOST_HOVER)),
         }
     }
 
     pub(crate) async fn document_symbols(&self, path: &Path) -> Result<String, ToolError> {
-        self.must_offer("documentSymbolProvider", "symbols of files")?;
-        let params = json!({"textDocument": {"uri": haft_lsp::uri::of(path)}});
-        let answer = self.ask("textDocument/documentSymbol", params).await?;
-        let found: Vec<Symbol> = items(&answer);
+        self.require_capability("documentSymbolProvider", "symbols of files")?;
+        let params = json!({"textDocument": {"uri": haft_lsp::uri::from_path(path)}});
+        let answer = self.send_request("textDocument/documentSymbol", params).await?;
+        let found: Vec<LspSymbol> = items(&answer);
         Ok(self.list(render::symbols(&found), "symbols"))
     }
 
     pub(crate) async fn workspace_symbols(&self, query: &str) -> Result<String, ToolError> {
-        self.must_offer("workspaceSymbolProvider", "symbols of the workspace")?;
+        self.require_capability("workspaceSymbolProvider", "symbols of the workspace")?;
         let answer = self
-            .ask("workspace/symbol", json!({"query": query}))
+            .send_request("workspace/symbol", json!({"query": query}))
             .await?;
-        let found: Vec<Symbol> = items(&answer);
+        let found: Vec<LspSymbol> = items(&answer);
         Ok(self.list(render::workspace_symbols(&found, self.cx), "symbols"))
     }
 
@@ -211,13 +211,13 @@ impl ServerQuery<'_> {
         params: Value,
         method: Option<&str>,
     ) -> Result<String, ToolError> {
-        self.must_offer("callHierarchyProvider", "calls")?;
+        self.require_capability("callHierarchyProvider", "calls")?;
         let prepared = self
-            .ask("textDocument/prepareCallHierarchy", params)
+            .send_request("textDocument/prepareCallHierarchy", params)
             .await?;
         let Some(method) = method else {
             let found: Vec<CallItem> = items(&prepared);
-            let places = found.into_iter().map(|item| Location {
+            let places = found.into_iter().map(|item| LspLocation {
                 uri: item.uri,
                 range: item.selection_range,
             });
@@ -233,7 +233,7 @@ impl ServerQuery<'_> {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_owned();
-            let answer = self.ask(method, json!({"item": item})).await?;
+            let answer = self.send_request(method, json!({"item": item})).await?;
             for call in items::<HierarchyCall>(&answer) {
                 // The ranges are in the file of the caller.
                 let uri = match method {
@@ -241,7 +241,7 @@ impl ServerQuery<'_> {
                     _ => own.clone(),
                 };
                 let ranges = call.from_ranges.into_iter();
-                places.extend(ranges.map(|range| Location {
+                places.extend(ranges.map(|range| LspLocation {
                     uri: uri.clone(),
                     range,
                 }));
@@ -252,15 +252,15 @@ impl ServerQuery<'_> {
 
     fn list(&self, found: Vec<String>, what: &str) -> String {
         match found.is_empty() {
-            true => self.nothing(what),
+            true => self.describe_empty_result(what),
             false => found.join("\n"),
         }
     }
 
     /// Reports an empty result, with the name of the server and whether it may know more later.
-    fn nothing(&self, what: &str) -> String {
+    fn describe_empty_result(&self, what: &str) -> String {
         let name = &self.server.entry.name;
-        match self.client.busy_with() {
+        match self.client.current_work() {
             Some(busy) => {
                 format!("{name} found no {what}, but is still busy with {busy}: try again.")
             }

@@ -6,7 +6,7 @@ use haft_contract::CallContext;
 use haft_lsp::{
     LspClient, PositionEncoding,
     position::lines,
-    types::{Diagnostic, Location, Range, Symbol, symbol_kind},
+    types::{Diagnostic, LspLocation, LspRange, LspSymbol, symbol_kind},
     uri,
 };
 
@@ -52,7 +52,7 @@ pub(crate) fn cut(text: &str, max_chars: usize) -> String {
 /// Formats locations by file, each with its line. Files that may not be read are omitted; of those
 /// outside the working directories only the name is shown.
 pub(crate) fn places(
-    mut found: Vec<Location>,
+    mut found: Vec<LspLocation>,
     client: &LspClient,
     cx: &CallContext,
 ) -> Vec<String> {
@@ -62,7 +62,7 @@ pub(crate) fn places(
     let mut texts: Option<(String, Option<String>)> = None;
     let total = found.len();
     for location in found.into_iter().take(MOST_PLACES) {
-        let Some(path) = uri::path(&location.uri) else {
+        let Some(path) = uri::to_path(&location.uri) else {
             shown_lines.push(location.uri);
             continue;
         };
@@ -104,7 +104,7 @@ pub(crate) fn places(
 
 fn place(
     path: &Path,
-    range: Range,
+    range: LspRange,
     text: Option<&str>,
     encoding: PositionEncoding,
     cwd: &Path,
@@ -124,7 +124,7 @@ fn place(
 }
 
 /// Formats the symbols of a file, indented by nesting.
-pub(crate) fn symbols(found: &[Symbol]) -> Vec<String> {
+pub(crate) fn symbols(found: &[LspSymbol]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut total = 0;
     add(found, 0, &mut lines, &mut total);
@@ -134,7 +134,7 @@ pub(crate) fn symbols(found: &[Symbol]) -> Vec<String> {
     lines
 }
 
-fn add(found: &[Symbol], depth: usize, lines: &mut Vec<String>, total: &mut usize) {
+fn add(found: &[LspSymbol], depth: usize, lines: &mut Vec<String>, total: &mut usize) {
     for symbol in found {
         *total += 1;
         let range = symbol.selection_range.or(symbol.range);
@@ -155,13 +155,13 @@ fn add(found: &[Symbol], depth: usize, lines: &mut Vec<String>, total: &mut usiz
 }
 
 /// Formats symbols of a workspace, each with its file.
-pub(crate) fn workspace_symbols(found: &[Symbol], cx: &CallContext) -> Vec<String> {
+pub(crate) fn workspace_symbols(found: &[LspSymbol], cx: &CallContext) -> Vec<String> {
     let mut lines = Vec::new();
     for symbol in found {
         let path = symbol
             .location
             .as_ref()
-            .and_then(|place| uri::path(&place.uri));
+            .and_then(|place| uri::to_path(&place.uri));
         let Some(path) = path.filter(|path| !cx.permissions.hidden.hides(path)) else {
             continue;
         };

@@ -25,7 +25,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
 };
 
-use super::{setup::LanguageServerSetup, table::ServerEntry};
+use super::{setup::LanguageServerSetup, table::LanguageServerEntry};
 use crate::{blocking::blocking, shell::ShellService};
 
 /// The time without requests after which a server is stopped.
@@ -51,18 +51,18 @@ const MOST_SAID: usize = 4096;
 pub(crate) type ServerKey = (String, PathBuf);
 
 /// A language server and its state.
-pub(crate) struct Server {
-    pub(crate) entry: ServerEntry,
+pub(crate) struct LanguageServer {
+    pub(crate) entry: LanguageServerEntry,
     pub(crate) root: PathBuf,
-    state: watch::Sender<ServerState>,
+    state: watch::Sender<LanguageServerState>,
     used: Mutex<Instant>,
     /// Requests an immediate restart.
     again: Notify,
     /// Requests its end.
     end: Notify,
-    said: Arc<Mutex<String>>,
+    stderr_tail: Arc<Mutex<String>>,
     /// Documents that have had the longer wait for their first analysis.
-    looked_at: Mutex<BTreeSet<PathBuf>>,
+    requested_documents: Mutex<BTreeSet<PathBuf>>,
     /// Documents to open as soon as the server is ready.
     opened_first: Mutex<OpenDocuments>,
     /// Whether a background task is waiting for documents without results.
@@ -70,7 +70,7 @@ pub(crate) struct Server {
 }
 
 #[derive(Clone)]
-pub(crate) enum ServerState {
+pub(crate) enum LanguageServerState {
     Starting,
     Ready(LspClient),
     /// It died and will be restarted.
@@ -83,10 +83,10 @@ pub(crate) enum ServerState {
     Ended,
 }
 
-impl Server {
+impl LanguageServer {
     /// Starts it in the background.
     pub(crate) fn start(
-        entry: ServerEntry,
+        entry: LanguageServerEntry,
         root: PathBuf,
         program: (PathBuf, Vec<String>),
         setup: &LanguageServerSetup,
@@ -95,12 +95,12 @@ impl Server {
         let server = Arc::new(Self {
             entry,
             root,
-            state: watch::channel(ServerState::Starting).0,
+            state: watch::channel(LanguageServerState::Starting).0,
             used: Mutex::new(Instant::now()),
             again: Notify::new(),
             end: Notify::new(),
-            said: Arc::default(),
-            looked_at: Mutex::default(),
+            stderr_tail: Arc::default(),
+            requested_documents: Mutex::default(),
             opened_first: Mutex::default(),
             is_looking: Arc::default(),
         });
@@ -114,18 +114,18 @@ impl Server {
         server
     }
 
-    pub(crate) fn is(&self, (name, root): &ServerKey) -> bool {
+    pub(crate) fn has_key(&self, (name, root): &ServerKey) -> bool {
         self.entry.name == *name && self.root == *root
     }
 
-    pub(crate) fn state(&self) -> ServerState {
+    pub(crate) fn state(&self) -> LanguageServerState {
         self.state.borrow().clone()
     }
 
     /// Records that it is needed now.
     pub(crate) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        if matches!(self.state(), ServerState::Idle) {
+        if matches!(self.state(), LanguageServerState::Idle) {
             self.again.notify_one();
         }
     }
@@ -136,8 +136,8 @@ impl Server {
 
     /// Restarts it immediately, in any state.
     pub(crate) fn restart(&self) {
-        let was = self.state.send_replace(ServerState::Starting);
-        if !matches!(was, ServerState::Starting) {
+        let was = self.state.send_replace(LanguageServerState::Starting);
+        if !matches!(was, LanguageServerState::Starting) {
             self.again.notify_one();
         }
     }
@@ -146,10 +146,10 @@ impl Server {
     pub(crate) async fn why_it_ended(&self) -> String {
         let mut state = self.state.subscribe();
         let known = state
-            .wait_for(|state| !matches!(state, ServerState::Ready(client) if client.is_closed()));
+            .wait_for(|state| !matches!(state, LanguageServerState::Ready(client) if client.is_closed()));
         let why = match timeout(LAST_WORDS, known).await {
             Ok(Ok(found)) => match &*found {
-                ServerState::Died(why) | ServerState::Failed(why) => Some(why.clone()),
+                LanguageServerState::Died(why) | LanguageServerState::Failed(why) => Some(why.clone()),
                 _ => None,
             },
             _ => None,
@@ -158,9 +158,9 @@ impl Server {
     }
 
     /// Waits until it has ended permanently.
-    pub(crate) async fn gone(&self) {
+    pub(crate) async fn wait_until_ended(&self) {
         let mut state = self.state.subscribe();
-        let ended = state.wait_for(|state| matches!(state, ServerState::Ended));
+        let ended = state.wait_for(|state| matches!(state, LanguageServerState::Ended));
         let _ = ended.await; // or its task was dropped
     }
 
@@ -175,15 +175,15 @@ impl Server {
         let mut state = self.state.subscribe();
         // A server that died may not be marked as such yet.
         let settled = state.wait_for(|state| match state {
-            ServerState::Ready(client) => !client.is_closed(),
-            ServerState::Failed(_) | ServerState::Ended => true,
+            LanguageServerState::Ready(client) => !client.is_closed(),
+            LanguageServerState::Failed(_) | LanguageServerState::Ended => true,
             _ => false,
         });
         let name = &self.entry.name;
         match timeout(within, settled).await {
             Ok(Ok(found)) => match &*found {
-                ServerState::Ready(client) => Ok(client.clone()),
-                ServerState::Failed(why) => Err(why.clone()),
+                LanguageServerState::Ready(client) => Ok(client.clone()),
+                LanguageServerState::Failed(why) => Err(why.clone()),
                 _ => Err(format!("{name} was ended; try again.")),
             },
             Ok(Err(_)) => Err(format!("{name} was ended.")),
@@ -192,8 +192,8 @@ impl Server {
     }
 
     /// Returns whether this document is requested for the first time.
-    pub(crate) fn is_first_look(&self, path: &Path) -> bool {
-        let looked_at = self.looked_at.lock();
+    pub(crate) fn is_first_request(&self, path: &Path) -> bool {
+        let looked_at = self.requested_documents.lock();
         let mut looked_at = looked_at.unwrap_or_else(PoisonError::into_inner);
         looked_at.insert(path.to_path_buf())
     }
@@ -205,7 +205,7 @@ impl Server {
     }
 
     /// Requests, in the background, the results of open documents that have none yet.
-    pub(crate) fn look(&self, client: &LspClient) {
+    pub(crate) fn request_missing_diagnostics(&self, client: &LspClient) {
         let is_known = |(_, document): &(_, LspDocument)| document.report.version.is_some();
         if client.documents().iter().all(is_known) || self.is_looking.swap(true, Ordering::Relaxed)
         {
@@ -224,8 +224,8 @@ impl Server {
     }
 
     /// Returns the last line that it wrote to standard error.
-    fn last_words(&self) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+    fn last_stderr_line(&self) -> String {
+        let said = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
         let line = said.lines().rev().find(|line| !line.trim().is_empty());
         line.unwrap_or_default().trim().chars().take(300).collect()
     }
@@ -233,7 +233,7 @@ impl Server {
 
 /// The task that runs a server and restarts it.
 struct ServerSupervisor {
-    server: Arc<Server>,
+    server: Arc<LanguageServer>,
     program: (PathBuf, Vec<String>),
     setup: LanguageServerSetup,
     shell: Arc<ShellService>,
@@ -256,7 +256,7 @@ pub(crate) type OpenDocuments = Vec<(PathBuf, String, Arc<str>)>;
 impl ServerSupervisor {
     async fn supervise(self) {
         self.supervise_until_end().await;
-        self.server.state.send_replace(ServerState::Ended);
+        self.server.state.send_replace(LanguageServerState::Ended);
     }
 
     async fn supervise_until_end(&self) {
@@ -266,7 +266,7 @@ impl ServerSupervisor {
         // The documents that the previous process had open.
         let mut open = OpenDocuments::new();
         loop {
-            server.state.send_replace(ServerState::Starting);
+            server.state.send_replace(LanguageServerState::Starting);
             let exit = match self.run(&mut open).await {
                 Ok(exit) => exit,
                 Err(why) => {
@@ -293,7 +293,7 @@ impl ServerSupervisor {
                 }
                 ServerExit::TooLarge(_) => was_too_large = true,
                 ServerExit::Idle => {
-                    server.state.send_replace(ServerState::Idle);
+                    server.state.send_replace(LanguageServerState::Idle);
                     open.clear();
                     tokio::select! {
                         () = server.again.notified() => {}
@@ -304,7 +304,7 @@ impl ServerSupervisor {
                     let now = Instant::now();
                     deaths.retain(|death| now.duration_since(*death) < REMEMBERED);
                     deaths.push_back(now);
-                    let words = match fault.unwrap_or_else(|| server.last_words()) {
+                    let words = match fault.unwrap_or_else(|| server.last_stderr_line()) {
                         words if words.is_empty() => String::new(),
                         words => format!(" ({words})"),
                     };
@@ -325,7 +325,7 @@ impl ServerSupervisor {
                     }
                     let pause = PAUSES[deaths.len().min(PAUSES.len()) - 1];
                     let why = format!("{name} died{words}; it is being restarted.");
-                    server.state.send_replace(ServerState::Died(why));
+                    server.state.send_replace(LanguageServerState::Died(why));
                     tokio::select! {
                         () = sleep(pause) => {}
                         () = server.again.notified() => {}
@@ -339,7 +339,7 @@ impl ServerSupervisor {
     /// Marks the server as failed and waits for a requested restart. Returns `false` if it must
     /// end.
     async fn fail(&self, why: String) -> bool {
-        self.server.state.send_replace(ServerState::Failed(why));
+        self.server.state.send_replace(LanguageServerState::Failed(why));
         tokio::select! {
             () = self.server.again.notified() => true,
             () = self.server.end.notified() => false,
@@ -350,7 +350,7 @@ impl ServerSupervisor {
     async fn run(&self, open: &mut OpenDocuments) -> Result<ServerExit, String> {
         let server = &self.server;
         let (process, client) = tokio::select! {
-            begun = self.begin() => begun?,
+            begun = self.start_process() => begun?,
             () = server.end.notified() => return Ok(ServerExit::Ended),
         };
         let first = server.opened_first.lock();
@@ -358,10 +358,10 @@ impl ServerSupervisor {
         for (path, language, text) in open.drain(..).chain(first) {
             let _ = client.set_text(&path, &language, &text); // it may die immediately
         }
-        server.look(&client);
+        server.request_missing_diagnostics(&client);
         server
             .state
-            .send_replace(ServerState::Ready(client.clone()));
+            .send_replace(LanguageServerState::Ready(client.clone()));
         let over = self.wait_for_exit(&client, &process).await;
         *open = self.documents(&client);
         let grace = server.entry.shutdown;
@@ -372,7 +372,7 @@ impl ServerSupervisor {
             true => Duration::ZERO,
             false => grace,
         });
-        process.control().gone().await;
+        process.control().wait_until_finished().await;
         Ok(over)
     }
 
@@ -394,7 +394,7 @@ impl ServerSupervisor {
         loop {
             let idle_at = self.server.last_used() + IDLE;
             tokio::select! {
-                () = client.closed() => return ServerExit::Died(client.why_closed()),
+                () = client.closed() => return ServerExit::Died(client.close_reason()),
                 () = self.server.again.notified() => return ServerExit::Again,
                 () = self.server.end.notified() => return ServerExit::Ended,
                 () = tokio::time::sleep_until(idle_at) => {
@@ -414,7 +414,7 @@ impl ServerSupervisor {
     }
 
     /// Starts the process and waits until it is initialized.
-    async fn begin(&self) -> Result<(ConfinedProcess, LspClient), String> {
+    async fn start_process(&self) -> Result<(ConfinedProcess, LspClient), String> {
         let server = &self.server;
         let name = &server.entry.name;
         let cache = self.setup.cache_of(name, &server.root);
@@ -422,7 +422,7 @@ impl ServerSupervisor {
             .map_err(|error| format!("{name} has no cache folder: {}: {error}", cache.display()))?;
         let confinement = (self.setup.confinement)();
         let profile = profile(&confinement, &cache);
-        let sandbox = self.shell.sandbox(&confinement).await;
+        let sandbox = self.shell.sandbox_for(&confinement).await;
         let sandbox = sandbox.map_err(|error| format!("{name} cannot be confined: {error}"))?;
         let program = self.program(&sandbox, &profile, &cache);
         let weakest = match self.setup.allows_unsandboxed() {
@@ -438,12 +438,12 @@ impl ServerSupervisor {
             error => format!("{name} cannot be started: {error}"),
         })?;
         server
-            .said
+            .stderr_tail
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
         let stderr = CommandOutput::take(&mut process.stderr);
-        let listening = haft_contract::spawn_boxed(listen(stderr, Arc::clone(&server.said)));
+        let listening = haft_contract::spawn_boxed(listen(stderr, Arc::clone(&server.stderr_tail)));
         let stdout = CommandOutput::take(&mut process.stdout);
         let Some(stdin) = process.stdin.take() else {
             return Err(format!("{name} has no standard input."));
@@ -458,10 +458,10 @@ impl ServerSupervisor {
             Ok(client) => Ok((process, client)),
             Err(error) => {
                 process.kill(Duration::ZERO);
-                process.control().gone().await;
+                process.control().wait_until_finished().await;
                 // Its last output may not have arrived yet.
                 let _ = timeout(LAST_WORDS, listening).await;
-                let words = server.last_words();
+                let words = server.last_stderr_line();
                 let why = match words.is_empty() {
                     true => error.to_string(),
                     false => words,
@@ -514,7 +514,7 @@ impl ServerSupervisor {
 /// Returns the sandbox profile: all files except hidden ones are readable, only its cache is
 /// writable, no network.
 fn profile(confinement: &haft_contract::Confinement, cache: &Path) -> SandboxProfile {
-    let (hidden, closed) = match crate::shell::profile::of(confinement) {
+    let (hidden, closed) = match crate::shell::profile::sandbox_profile(confinement) {
         SandboxProfile::Workspace(workspace) => (workspace.hidden, workspace.closed),
         SandboxProfile::ReadOnly(reading) => (reading.hidden, reading.closed),
         SandboxProfile::Full => Default::default(),

@@ -12,9 +12,9 @@ use haft_journal::DecodedText;
 
 use super::{
     diagnostics_tracker::DiagnosticsState,
-    server::{Server, ServerKey},
+    server::{LanguageServer, ServerKey},
     setup::LanguageServerSetup,
-    table::{self, ServerEntry},
+    table::{self, LanguageServerEntry},
 };
 use crate::shell::ShellService;
 
@@ -30,10 +30,10 @@ pub(crate) const MOST_BYTES: u64 = 2 << 20;
 pub struct LanguageServers {
     pub(crate) setup: LanguageServerSetup,
     shell: Arc<ShellService>,
-    entries: Vec<ServerEntry>,
+    entries: Vec<LanguageServerEntry>,
     /// The start of the session; earlier changes are ignored.
     pub(super) began: SystemTime,
-    servers: Mutex<Vec<Arc<Server>>>,
+    servers: Mutex<Vec<Arc<LanguageServer>>>,
     programs: Mutex<HashMap<String, FoundProgram>>,
     pub(super) follow: tokio::sync::Mutex<DiagnosticsState>,
 }
@@ -119,16 +119,16 @@ impl LanguageServers {
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
+    fn running(&self) -> MutexGuard<'_, Vec<Arc<LanguageServer>>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all servers that were started.
-    pub(crate) fn started(&self) -> Vec<Arc<Server>> {
+    pub(crate) fn started(&self) -> Vec<Arc<LanguageServer>> {
         self.running().clone()
     }
 
-    pub(crate) fn entry_of(&self, path: &Path) -> Option<&ServerEntry> {
+    pub(crate) fn entry_of(&self, path: &Path) -> Option<&LanguageServerEntry> {
         let mut entries = self.entries.iter();
         entries.find(|entry| entry.language(path).is_some())
     }
@@ -139,19 +139,19 @@ impl LanguageServers {
         Some((entry.name.clone(), self.root_of(entry, path)))
     }
 
-    fn root_of(&self, entry: &ServerEntry, path: &Path) -> PathBuf {
+    fn root_of(&self, entry: &LanguageServerEntry, path: &Path) -> PathBuf {
         entry.root(path, &self.setup.workspace, &self.setup.top)
     }
 
     /// Returns a server that was started, without marking it as used.
-    pub(super) fn known(&self, key: &ServerKey) -> Option<Arc<Server>> {
+    pub(super) fn known(&self, key: &ServerKey) -> Option<Arc<LanguageServer>> {
         let running = self.running();
-        let found = running.iter().find(|server| server.is(key));
+        let found = running.iter().find(|server| server.has_key(key));
         found.map(Arc::clone)
     }
 
     /// Returns the server for a file; starts it if needed.
-    pub(crate) fn server(&self, path: &Path) -> Result<Arc<Server>, NoServerReason> {
+    pub(crate) fn server(&self, path: &Path) -> Result<Arc<LanguageServer>, NoServerReason> {
         if self.setup.is_off() {
             return Err(NoServerReason::Off);
         }
@@ -165,7 +165,7 @@ impl LanguageServers {
         let entry = self.entry_of(path).ok_or_else(unknown)?;
         let key = (entry.name.clone(), self.root_of(entry, path));
         let mut running = self.running();
-        if let Some(server) = running.iter().find(|server| server.is(&key)) {
+        if let Some(server) = running.iter().find(|server| server.has_key(&key)) {
             server.touch();
             return Ok(Arc::clone(server));
         }
@@ -180,13 +180,13 @@ impl LanguageServers {
             running.remove(least.unwrap_or(0)).stop();
         }
         let shell = Arc::clone(&self.shell);
-        let server = Server::start(entry.clone(), key.1, program, &self.setup, shell);
+        let server = LanguageServer::start(entry.clone(), key.1, program, &self.setup, shell);
         running.push(Arc::clone(&server));
         Ok(server)
     }
 
     /// Finds a server's program; the result is cached until one of the folders changes.
-    pub(super) fn program(&self, entry: &ServerEntry) -> Option<(PathBuf, Vec<String>)> {
+    pub(super) fn program(&self, entry: &LanguageServerEntry) -> Option<(PathBuf, Vec<String>)> {
         let folders = table::folders(self.setup.path.as_deref(), &self.setup.workspace);
         let stamp = |folder: &PathBuf| fs::metadata(folder).ok()?.modified().ok();
         let stamps: Vec<_> = folders.iter().map(stamp).collect();
@@ -213,7 +213,7 @@ impl LanguageServers {
         }
         // All are stopped first, because each may need seconds to exit.
         for server in servers {
-            let _ = tokio::time::timeout(GOODBYE, server.gone()).await; // the rest ends with this process
+            let _ = tokio::time::timeout(GOODBYE, server.wait_until_ended()).await; // the rest ends with this process
         }
     }
 }
@@ -223,5 +223,5 @@ pub(crate) fn text_of(path: &Path) -> io::Result<Option<String>> {
     if fs::metadata(path)?.len() > MOST_BYTES {
         return Ok(None);
     }
-    Ok(DecodedText::of(&fs::read(path)?).map(|decoded| decoded.text))
+    Ok(DecodedText::decode(&fs::read(path)?).map(|decoded| decoded.text))
 }

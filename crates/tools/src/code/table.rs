@@ -16,7 +16,7 @@ use super::built_in::{BUILT_IN, BuiltInServer};
 
 /// The command and the configuration of a language server.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ServerEntry {
+pub(crate) struct LanguageServerEntry {
     /// The name of the server.
     pub(crate) name: String,
     /// Command lines; the first with an existing program is used.
@@ -48,9 +48,9 @@ const LONGEST_SHUTDOWN: Duration = Duration::from_secs(30);
 
 /// Returns all servers of settings, plugins and the built-in table, in this order: the first that
 /// supports a file is used. Also returns messages about invalid entries.
-pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<ServerEntry>, Vec<String>) {
+pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<LanguageServerEntry>, Vec<String>) {
     let mut problems = Vec::new();
-    let mut found: Vec<ServerEntry> = Vec::new();
+    let mut found: Vec<LanguageServerEntry> = Vec::new();
     let mut disabled = Vec::new();
     for (source, servers) in [("lsp.", settings), ("the plugin server ", plugins)] {
         for (name, entry) in servers.as_object().into_iter().flatten() {
@@ -88,7 +88,7 @@ pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<ServerEntry>, V
     (found, problems)
 }
 
-fn built_in((name, programs, languages, markers, install): &BuiltInServer) -> ServerEntry {
+fn built_in((name, programs, languages, markers, install): &BuiltInServer) -> LanguageServerEntry {
     let (initialization, settings) = match *name {
         "typescript-language-server" => (
             json!({"disableAutomaticTypingAcquisition": true, "maxTsServerMemory": 2048}),
@@ -96,7 +96,7 @@ fn built_in((name, programs, languages, markers, install): &BuiltInServer) -> Se
         ),
         _ => (Value::Null, json!({})),
     };
-    ServerEntry {
+    LanguageServerEntry {
         name: (*name).to_owned(),
         commands: programs
             .iter()
@@ -118,7 +118,7 @@ fn built_in((name, programs, languages, markers, install): &BuiltInServer) -> Se
     }
 }
 
-fn configured(name: &str, entry: &Value) -> Option<ServerEntry> {
+fn configured(name: &str, entry: &Value) -> Option<LanguageServerEntry> {
     let texts = |field: &str| -> Vec<String> {
         let list = entry.get(field).and_then(Value::as_array);
         let texts = list.into_iter().flatten().filter_map(Value::as_str);
@@ -148,7 +148,7 @@ fn configured(name: &str, entry: &Value) -> Option<ServerEntry> {
     };
     let folder = entry.get("workspaceFolder").and_then(Value::as_str);
     let given = |field: &str| entry.get(field).cloned().unwrap_or(Value::Null);
-    Some(ServerEntry {
+    Some(LanguageServerEntry {
         name: name.to_owned(),
         install: format!("lsp.{name}.command names it"),
         commands: vec![command],
@@ -171,7 +171,7 @@ fn configured(name: &str, entry: &Value) -> Option<ServerEntry> {
     })
 }
 
-impl ServerEntry {
+impl LanguageServerEntry {
     /// Returns the language of a file, if this server supports it.
     pub(crate) fn language(&self, path: &Path) -> Option<&str> {
         let extension = path.extension().and_then(OsStr::to_str)?;

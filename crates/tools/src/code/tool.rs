@@ -6,7 +6,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, Profile, ServiceNeed, Tool, ToolError,
+    ToolAccess, CallContext, Card, CheckOutcome, Effects, ToolProfile, ServiceNeed, Tool, ToolError,
     ToolOutput,
 };
 use haft_lsp::LspClient;
@@ -17,7 +17,7 @@ use super::{
     LanguageServerSetup,
     queries::{ServerQuery, locate},
     render,
-    server::{Server, ServerState},
+    server::{LanguageServer, LanguageServerState},
     servers::{LanguageServers, text_of},
 };
 use crate::{blocking::blocking, paths::shown};
@@ -102,16 +102,16 @@ impl Tool for Lsp {
     type Input = Input;
     const NAME: &'static str = "LSP";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "code".into(),
             search_hint: "language server definition references symbols types diagnostics".into(),
             deferred: true,
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             paths: &["filePath"],
             needs: &NEEDS,
             timeout: Some(Duration::from_secs(120)),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -191,7 +191,7 @@ impl Tool for Lsp {
         let is_new = client
             .document(&path)
             .is_none_or(|document| document.report.version.is_none());
-        if is_new && input.operation.asks_about_code() && server.is_first_look(&path) {
+        if is_new && input.operation.asks_about_code() && server.is_first_request(&path) {
             let until = tokio::time::Instant::now() + FIRST_LOOK;
             client.wait_for_first_diagnostics(&path, until).await;
         }
@@ -203,21 +203,21 @@ impl Tool for Lsp {
                 let symbol = input.symbol.as_deref();
                 let found = locate(&text, line, character, symbol).map_err(ToolError::Failed)?;
                 note = found.note.filter(|_| input.character.is_some());
-                client.at(&path, found.place)
+                client.position_params(&path, found.place)
             }
             false => serde_json::Value::Null,
         };
         let answer = match input.operation {
             Operation::GoToDefinition => {
-                inquiry.must_offer("definitionProvider", "definitions")?;
+                inquiry.require_capability("definitionProvider", "definitions")?;
                 inquiry.places("textDocument/definition", params).await
             }
             Operation::GoToImplementation => {
-                inquiry.must_offer("implementationProvider", "implementations")?;
+                inquiry.require_capability("implementationProvider", "implementations")?;
                 inquiry.places("textDocument/implementation", params).await
             }
             Operation::FindReferences => {
-                inquiry.must_offer("referencesProvider", "references")?;
+                inquiry.require_capability("referencesProvider", "references")?;
                 inquiry.places("textDocument/references", params).await
             }
             Operation::Hover => inquiry.hover(params).await,
@@ -287,7 +287,7 @@ impl Tool for Lsp {
 }
 
 /// Sends the current texts of the other open documents to the server.
-async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
+async fn refresh(client: &LspClient, server: &LanguageServer) -> Result<(), ToolError> {
     let open: Vec<PathBuf> = client
         .documents()
         .into_iter()
@@ -324,7 +324,7 @@ impl ServerQuery<'_> {
             (true, true) => format!("{name} reports no problems."),
             (true, false) => found.join("\n"),
             (false, _) => {
-                return Err(ToolError::Failed(match self.client.busy_with() {
+                return Err(ToolError::Failed(match self.client.current_work() {
                     Some(busy) => format!("{name} is still busy with {busy}; try again."),
                     None => format!(
                         "{name} has not reported on this file yet; try again, or restart it with the \
@@ -333,7 +333,7 @@ impl ServerQuery<'_> {
                 }));
             }
         };
-        Ok(match self.client.busy_with() {
+        Ok(match self.client.current_work() {
             Some(busy) => format!("{text}\n({name} is still busy with {busy}: there may be more.)"),
             None => text,
         })
@@ -363,7 +363,7 @@ fn problems_of(client: &LspClient, path: &Path, cx: &CallContext) -> Vec<String>
 fn all_problems(servers: &LanguageServers, cx: &CallContext) -> String {
     let mut lines = Vec::new();
     for server in servers.started() {
-        if let ServerState::Ready(client) = server.state() {
+        if let LanguageServerState::Ready(client) = server.state() {
             for (path, _) in client.documents() {
                 if !cx.permissions.hidden.hides(&path) {
                     lines.extend(problems_of(&client, &path, cx));

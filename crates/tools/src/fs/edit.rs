@@ -3,12 +3,12 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, Profile, Tool,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, ToolProfile, Tool,
     ToolError, ToolOutput,
 };
 use haft_journal::{
     EditReport,
-    edit::{EditRequest, LineRange, Tier},
+    edit::{EditRequest, LineRange, MatchTier},
     readable_text,
 };
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    EDITS, ask,
+    EDITS, run_on_journal,
     editor::{self, SavedFirst},
     is_notebook, patch, profile, ticket,
 };
@@ -66,13 +66,13 @@ impl Tool for Edit {
     type Input = Input;
     const NAME: &'static str = "Edit";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: EDITS,
             basic: true,
             output_schema: Some(output_schema()),
             ..profile(
-                Access::Paths,
+                ToolAccess::Paths,
                 &["file_path"],
                 "change modify replace text in a file",
             )
@@ -98,7 +98,7 @@ impl Tool for Edit {
         }
         let target = editor::shown_target(&cx.cwd.join(&input.file_path), cx).await?;
         let (input, judged) = (input.clone(), target.clone());
-        ask(cx, move |journal| {
+        run_on_journal(cx, move |journal| {
             journal.check_edit(judged, &input.change())
         })
         .await?
@@ -121,7 +121,7 @@ impl Tool for Edit {
         })
         .await?;
         let ticket = editor::reviewed(ticket, cx);
-        let edited = ask(cx, move |journal| {
+        let edited = run_on_journal(cx, move |journal| {
             journal.edit(&ticket, target, &owned.change())
         })
         .await?
@@ -138,7 +138,7 @@ impl Tool for Edit {
         if saved == SavedFirst::Yes {
             structured["savedFirst"] = json!(true);
         }
-        let text = text(&edited, input, &name) + saved.note();
+        let text = text(&edited, input, &name) + saved.model_note();
         Ok(ToolOutput::text(text).with_structured(structured))
     }
 
@@ -147,7 +147,7 @@ impl Tool for Edit {
             .await
             .ok()?;
         let owned = input.clone();
-        let checked = ask(cx, move |journal| {
+        let checked = run_on_journal(cx, move |journal| {
             let checked = journal.check_edit(target, &owned.change())?;
             Ok(checked.patch())
         });
@@ -161,11 +161,11 @@ impl Tool for Edit {
         } else {
             card
         };
-        Some(card.with(CardSection::Diff(vec![wish(input)])))
+        Some(card.with(CardSection::Diff(vec![requested_hunk(input)])))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
-        let (hunks, summary) = patch::of_output(output);
+        let (hunks, summary) = patch::output_hunks(output);
         if hunks.is_empty() {
             return Some(self.render_use(input)?.with_summary("created"));
         }
@@ -175,7 +175,7 @@ impl Tool for Edit {
 }
 
 /// Returns the requested change as a hunk before its location is known; lines are counted from 1.
-fn wish(input: &Input) -> DiffHunk {
+fn requested_hunk(input: &Input) -> DiffHunk {
     let old = input.old_string.lines().map(|line| format!("-{line}"));
     let new = input.new_string.lines().map(|line| format!("+{line}"));
     DiffHunk {
@@ -247,19 +247,19 @@ fn text(edited: &EditReport, input: &Input, name: &str) -> String {
 }
 
 /// Returns a note about how the place was found, if old_string does not match exactly.
-fn tolerance(tier: Tier) -> Option<&'static str> {
+fn tolerance(tier: MatchTier) -> Option<&'static str> {
     Some(match tier {
-        Tier::Typography => {
+        MatchTier::Typography => {
             "Matched ignoring typography (kinds of quotes, dashes, spaces); unchanged text kept as in the file."
         }
-        Tier::TrailingBlanks => {
+        MatchTier::TrailingBlanks => {
             "Matched ignoring whitespace at line ends; unchanged text kept as in the file."
         }
-        Tier::EndOfFile => {
+        MatchTier::EndOfFile => {
             "Matched without the line break at the end: the file ends without one, and still does."
         }
-        Tier::LineNumbers => "Matched without the line numbers, which are not part of the file.",
-        Tier::Indentation => {
+        MatchTier::LineNumbers => "Matched without the line numbers, which are not part of the file.",
+        MatchTier::Indentation => {
             "Matched ignoring indentation; new_string was written with that of the file. Check the diff."
         }
         _ => return None,

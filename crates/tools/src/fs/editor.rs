@@ -14,13 +14,13 @@ use haft_contract::{CallContext, CancellationToken, EditorFiles, ToolError};
 use haft_journal::{BUFFER_LIMIT, FileTarget, Journal, JournalError, WriteGrant, WriteThrough};
 use tokio::{runtime::Handle, task::JoinSet};
 
-use super::{ask, target};
+use super::{run_on_journal, target};
 use crate::paths::shown;
 
-type Editor = Arc<dyn EditorFiles>;
+type SharedEditor = Arc<dyn EditorFiles>;
 
-fn editor(cx: &CallContext) -> Option<Editor> {
-    let service = cx.services.get::<Editor>().ok()?;
+fn editor(cx: &CallContext) -> Option<SharedEditor> {
+    let service = cx.services.get::<SharedEditor>().ok()?;
     Some(Arc::clone(&service))
 }
 
@@ -38,14 +38,14 @@ pub(super) async fn with_unsaved(
     let Some(editor) = editor(cx) else {
         return Ok(target);
     };
-    let Some(real) = asked_about(&target, cx) else {
+    let Some(real) = editor_path(&target, cx) else {
         return Ok(target);
     };
     let Some(text) = editor.text(&real).await else {
         return Ok(target);
     };
     let asked = target.clone();
-    let unsaved = ask(cx, move |journal| journal.unsaved(&asked, &text)).await?;
+    let unsaved = run_on_journal(cx, move |journal| journal.unsaved(&asked, &text)).await?;
     // If the unsaved text cannot be checked, the file is read from disk, which reports the reason.
     Ok(match unsaved {
         Ok(Some(unsaved)) => target.unsaved(Arc::new(unsaved)),
@@ -55,7 +55,7 @@ pub(super) async fn with_unsaved(
 
 /// Returns the real path if editors are asked about the file: a short file in the working
 /// directories that may be read.
-fn asked_about(target: &FileTarget, cx: &CallContext) -> Option<PathBuf> {
+fn editor_path(target: &FileTarget, cx: &CallContext) -> Option<PathBuf> {
     let real = target.resolve().ok()?.real;
     let is_short = real
         .symlink_metadata()
@@ -105,7 +105,7 @@ fn unsaved_words(path: &Path, cx: &CallContext) -> String {
 }
 
 /// Returns whether an editor drives the session.
-pub(super) fn is_there(cx: &CallContext) -> bool {
+pub(super) fn has_editor(cx: &CallContext) -> bool {
     editor(cx).is_some()
 }
 
@@ -121,7 +121,7 @@ pub(super) const SAVED_FIRST: &str = "saved your changes first";
 
 impl SavedFirst {
     /// Returns the note for the model.
-    pub(super) fn note(self) -> &'static str {
+    pub(super) fn model_note(self) -> &'static str {
         match self {
             Self::Yes => {
                 "\nSaved your changes first: the user had unsaved changes of this file in the editor, which the editor \
@@ -148,7 +148,7 @@ pub(super) async fn saved_target(
         return Err(ToolError::Failed(unsaved_words(path, cx)));
     }
     let (ticket, asked) = (ticket.clone(), found);
-    ask(cx, move |journal| {
+    run_on_journal(cx, move |journal| {
         journal.check_save(&ticket, &asked)?;
         can_apply(journal, asked)
     })
@@ -168,7 +168,7 @@ pub(super) async fn saved_target(
             shown(path, &cx.cwd)
         ))
     })?;
-    ask(cx, move |journal| journal.saved(&unsaved))
+    run_on_journal(cx, move |journal| journal.saved(&unsaved))
         .await?
         .map_err(ToolError::Failed)?;
     Ok((target(path, cx)?, SavedFirst::Yes))
@@ -177,7 +177,7 @@ pub(super) async fn saved_target(
 /// Lets an editor write the file of a call, if the user reviews changes there and no command could
 /// change the file concurrently.
 pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
-    let Some(editor) = editor(cx).filter(|editor| editor.reviews() && editor.can_write()) else {
+    let Some(editor) = editor(cx).filter(|editor| editor.reviews_changes() && editor.can_write()) else {
         return ticket;
     };
     let runs = cx.services.get::<Journal>();
@@ -194,7 +194,7 @@ pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
 
 /// Calls an asynchronous editor from blocking code.
 struct EditorWriter {
-    editor: Editor,
+    editor: SharedEditor,
     runtime: Handle,
     cancel: CancellationToken,
     roots: Vec<PathBuf>,
@@ -234,7 +234,7 @@ pub(super) async fn refuse_any_unsaved(
     let mut asking = JoinSet::new();
     for file in files {
         let target = FileTarget::unrestricted(&file);
-        if let Some(real) = asked_about(&target, cx) {
+        if let Some(real) = editor_path(&target, cx) {
             let editor = Arc::clone(&editor);
             asking.spawn(async move { (target, editor.text(&real).await) });
         }
@@ -249,7 +249,7 @@ pub(super) async fn refuse_any_unsaved(
     if found.is_empty() {
         return Ok(());
     }
-    let unsaved = ask(cx, move |journal| {
+    let unsaved = run_on_journal(cx, move |journal| {
         let mut unsaved = Vec::new();
         for (target, text) in found {
             if journal.unsaved(&target, &text)?.is_some() {

@@ -9,7 +9,7 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
-    Access, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects, Profile,
+    ToolAccess, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile,
     RuleMatch, Tool, ToolError, ToolOutput,
 };
 use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
@@ -72,13 +72,13 @@ impl Tool for Ls {
     type Input = Input;
     const NAME: &'static str = "LS";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: RuleMatch::Reads,
             searches: true,
             output_schema: Some(output_schema()),
             ..profile(
-                Access::Reads,
+                ToolAccess::Reads,
                 &["path"],
                 "list directory folder entries files",
             )
@@ -122,7 +122,7 @@ impl Tool for Ls {
             blocking(move || {
                 let list = list_directory(&path, judged.as_deref(), &cwd);
                 let list = list.map_err(|error| problem(&path, &cwd, error))?;
-                Ok(Listing::of(list, &left_out))
+                Ok(ListedDirectory::new(list, &left_out))
             })
         }
         .await?
@@ -170,15 +170,15 @@ fn problem(path: &Path, cwd: &Path, error: SearchError) -> String {
     }
 }
 
-struct Listing {
+struct ListedDirectory {
     /// Directories first, then by name; at most [`MAX_ENTRIES`].
     entries: Vec<ListedEntry>,
     total: usize,
     left_out: usize,
 }
 
-impl Listing {
-    fn of(mut list: DirectoryList, left_out: &GlobSet) -> Self {
+impl ListedDirectory {
+    fn new(mut list: DirectoryList, left_out: &GlobSet) -> Self {
         let all = std::mem::take(&mut list.names);
         let before = all.len();
         let mut found: Vec<(bool, String, OsString, EntryKind)> = all

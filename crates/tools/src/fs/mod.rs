@@ -16,7 +16,7 @@ mod write;
 
 use std::{io, path::Path};
 
-use haft_contract::{Access, CallContext, PermissionMode, Profile, RuleMatch, ToolError};
+use haft_contract::{ToolAccess, CallContext, PermissionMode, ToolProfile, RuleMatch, ToolError};
 use haft_journal::{
     FileTarget, Journal, JournalError, WriteGrant, looks_like, nearby, notebook::NotebookError,
     respelt,
@@ -51,13 +51,13 @@ const EDITS: RuleMatch = RuleMatch::Edits {
 };
 
 /// The common profile of the file tools.
-fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static str) -> Profile {
-    Profile {
+fn profile(access: ToolAccess, paths: &'static [&'static str], search_hint: &'static str) -> ToolProfile {
+    ToolProfile {
         family: "files".into(),
         search_hint: search_hint.into(),
         access,
         paths,
-        ..Profile::default()
+        ..ToolProfile::default()
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn create(
     cx: &CallContext,
 ) -> Result<(), ToolError> {
     let (target, ticket) = (target(path, cx)?, ticket(tool, cx));
-    let created = ask(cx, move |journal| journal.create(&ticket, target, content)).await?;
+    let created = run_on_journal(cx, move |journal| journal.create(&ticket, target, content)).await?;
     match created.map_err(ToolError::Failed)? {
         true => Ok(()),
         false => Err(ToolError::Failed(format!(
@@ -125,7 +125,7 @@ pub(crate) async fn create(
 
 /// Runs a journal function on a thread for blocking work. Its error is returned as text: before
 /// permission is granted it is a refusal, afterwards a failure.
-async fn ask<T: Send + 'static>(
+async fn run_on_journal<T: Send + 'static>(
     cx: &CallContext,
     question: impl FnOnce(&Journal) -> Result<T, JournalError> + Send + 'static,
 ) -> Result<Result<T, String>, ToolError> {

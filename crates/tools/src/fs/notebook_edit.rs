@@ -3,11 +3,11 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, Tool,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, RuleMatch, Tool,
     ToolError, ToolOutput,
 };
 use haft_journal::{
-    NotebookEdited, Patch,
+    NotebookEditReport, Patch,
     notebook::{CellChange, CellType, NotebookSplice},
 };
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    ask,
+    run_on_journal,
     editor::{self, SavedFirst},
     is_notebook, patch, profile, ticket,
 };
@@ -102,14 +102,14 @@ impl Tool for NotebookEdit {
     type Input = Input;
     const NAME: &'static str = "NotebookEdit";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             deferred: true,
             rules: RuleMatch::Edits {
                 held_by_reads: false,
             },
             ..profile(
-                Access::Paths,
+                ToolAccess::Paths,
                 &["notebook_path"],
                 "change modify cell of a jupyter notebook ipynb",
             )
@@ -134,7 +134,7 @@ impl Tool for NotebookEdit {
         }
         let target = editor::shown_target(&cx.cwd.join(&input.notebook_path), cx).await?;
         let (change, judged) = (input.change(), target.clone());
-        ask(cx, move |journal| journal.check_notebook(judged, &change))
+        run_on_journal(cx, move |journal| journal.check_notebook(judged, &change))
             .await?
             .map_err(ToolError::Refused)?;
         editor::refuse_unsaved(&target, cx).await?;
@@ -155,7 +155,7 @@ impl Tool for NotebookEdit {
         })
         .await?;
         let ticket = editor::reviewed(ticket, cx);
-        let edited = ask(cx, move |journal| {
+        let edited = run_on_journal(cx, move |journal| {
             journal.edit_notebook(&ticket, target, &change)
         })
         .await?
@@ -179,7 +179,7 @@ impl Tool for NotebookEdit {
         if saved == SavedFirst::Yes {
             structured["savedFirst"] = json!(true);
         }
-        let text = text(&edited, input, &name) + saved.note();
+        let text = text(&edited, input, &name) + saved.model_note();
         Ok(ToolOutput::text(text).with_structured(structured))
     }
 
@@ -188,7 +188,7 @@ impl Tool for NotebookEdit {
             .await
             .ok()?;
         let change = input.change();
-        let checked = ask(cx, move |journal| journal.check_notebook(target, &change));
+        let checked = run_on_journal(cx, move |journal| journal.check_notebook(target, &change));
         let spliced = checked.await.ok()?.ok()?;
         let source = source_patch(&spliced, input);
         let card = self.render_use(input)?;
@@ -214,7 +214,7 @@ impl Tool for NotebookEdit {
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
-        let (hunks, summary) = patch::of_output(output);
+        let (hunks, summary) = patch::output_hunks(output);
         let cell = output.structured.as_ref()?["cell_id"].as_str()?;
         let path = patch::subject(&input.notebook_path, output);
         let done = input.edit_mode.done().to_lowercase();
@@ -240,7 +240,7 @@ fn source_patch(spliced: &NotebookSplice, input: &Input) -> Patch {
 }
 
 /// Returns the text for the model.
-fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
+fn text(edited: &NotebookEditReport, input: &Input, name: &str) -> String {
     let spliced = &edited.spliced;
     let source = source_patch(spliced, input);
     let mut text = format!(

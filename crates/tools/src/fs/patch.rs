@@ -122,7 +122,7 @@ pub(super) fn whole_file(text: String) -> String {
 }
 
 /// Returns the hunks of an output made with [`hunks`], and the numbers of added and removed lines.
-pub(super) fn of_output(output: &ToolOutput) -> (Vec<DiffHunk>, String) {
+pub(super) fn output_hunks(output: &ToolOutput) -> (Vec<DiffHunk>, String) {
     let hunks: Vec<DiffHunk> = output
         .structured
         .as_ref()

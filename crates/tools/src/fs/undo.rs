@@ -6,7 +6,7 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, PermissionMode, Profile,
+    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, PermissionMode, ToolProfile,
     Tool, ToolError, ToolOutput, ToolPermission,
 };
 use haft_journal::{ChangeKind, Journal, UndoMode, UndoOutcome, UndoSelection, WriteGrant};
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{EDITS, ask, editor, patch, profile, ticket};
+use super::{EDITS, run_on_journal, editor, patch, profile, ticket};
 use crate::{paths::shown, plural::counted};
 
 /// The maximum number of files that a question lists.
@@ -64,12 +64,12 @@ impl Tool for Undo {
     type Input = Input;
     const NAME: &'static str = "Undo";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             deferred: true,
             rules: EDITS,
             ..profile(
-                haft_contract::Access::Anything,
+                haft_contract::ToolAccess::Anything,
                 &[],
                 "undo revert restore roll back a change",
             )
@@ -91,7 +91,7 @@ impl Tool for Undo {
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let which = input.which();
         let anywhere = WriteGrant::unconfined(cx.call.to_string(), Self::NAME);
-        let undone = ask(cx, move |journal| {
+        let undone = run_on_journal(cx, move |journal| {
             journal.undo(&anywhere, &which, UndoMode::Preview)
         })
         .await?
@@ -150,7 +150,7 @@ impl Tool for Undo {
         // The user has approved these files. Without an id this does not hold: "the last change"
         // may be another one now.
         let shown = input.undo_id.is_some() && cx.permissions.mode != PermissionMode::DontAsk;
-        let undone = ask(cx, move |journal| {
+        let undone = run_on_journal(cx, move |journal| {
             if mode == UndoMode::Preview {
                 ticket = WriteGrant::unconfined(ticket.call, ticket.tool);
             } else if shown

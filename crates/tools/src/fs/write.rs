@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, Tool, ToolError,
     ToolOutput,
 };
 use haft_journal::{WriteOutcome, WriteReport, readable_text};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    EDITS, ask,
+    EDITS, run_on_journal,
     editor::{self, SavedFirst},
     patch, profile, ticket,
 };
@@ -45,13 +45,13 @@ impl Tool for Write {
     type Input = Input;
     const NAME: &'static str = "Write";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: EDITS,
             basic: true,
             output_schema: Some(output_schema()),
             ..profile(
-                Access::Paths,
+                ToolAccess::Paths,
                 &["file_path"],
                 "create save overwrite new file",
             )
@@ -65,7 +65,7 @@ impl Tool for Write {
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let target = editor::shown_target(&cx.cwd.join(&input.file_path), cx).await?;
         let judged = target.clone();
-        ask(cx, move |journal| journal.check_write(judged))
+        run_on_journal(cx, move |journal| journal.check_write(judged))
             .await?
             .map_err(ToolError::Refused)?;
         editor::refuse_unsaved(&target, cx).await?;
@@ -85,7 +85,7 @@ impl Tool for Write {
         })
         .await?;
         let ticket = editor::reviewed(ticket, cx);
-        let written = ask(cx, move |journal| journal.write(&ticket, target, &content))
+        let written = run_on_journal(cx, move |journal| journal.write(&ticket, target, &content))
             .await?
             .map_err(ToolError::Failed)?;
         let kind = match written.outcome {
@@ -104,7 +104,7 @@ impl Tool for Write {
         if saved == SavedFirst::Yes {
             structured["savedFirst"] = json!(true);
         }
-        let text = text(&written, &name) + saved.note();
+        let text = text(&written, &name) + saved.model_note();
         Ok(ToolOutput::text(text).with_structured(structured))
     }
 
@@ -113,7 +113,7 @@ impl Tool for Write {
             .await
             .ok()?;
         let content = input.content.clone();
-        let patch = ask(cx, move |journal| journal.preview_write(target, &content));
+        let patch = run_on_journal(cx, move |journal| journal.preview_write(target, &content));
         let patch = patch.await.ok()?.ok()??;
         patch::preview(self.render_use(input)?, &patch)
     }
@@ -131,7 +131,7 @@ impl Tool for Write {
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
-        let (hunks, summary) = patch::of_output(output);
+        let (hunks, summary) = patch::output_hunks(output);
         if output.structured.as_ref()?["type"] == "create" {
             let summary = format!(
                 "created, {}",

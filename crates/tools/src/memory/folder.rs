@@ -30,7 +30,7 @@ pub struct MemoryFolder {
 
 /// A note in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct MemoryNote {
     pub(super) path: String,
     pub(super) bytes: u64,
 }
@@ -42,7 +42,7 @@ impl MemoryFolder {
     }
 
     /// Returns all notes, sorted by path.
-    pub(super) fn list(&self) -> io::Result<Vec<Note>> {
+    pub(super) fn list(&self) -> io::Result<Vec<MemoryNote>> {
         let mut notes = Vec::new();
         if let Some(root) = self.open(&[], CreateMode::No)? {
             walk(&root, "", 1, &mut notes)?;
@@ -166,7 +166,7 @@ fn refused(error: rustix::io::Errno) -> io::Error {
     }
 }
 
-fn walk(folder: &OwnedFd, above: &str, depth: usize, notes: &mut Vec<Note>) -> io::Result<()> {
+fn walk(folder: &OwnedFd, above: &str, depth: usize, notes: &mut Vec<MemoryNote>) -> io::Result<()> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else {
@@ -178,7 +178,7 @@ fn walk(folder: &OwnedFd, above: &str, depth: usize, notes: &mut Vec<Note>) -> i
         let path = format!("{above}{name}");
         let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => notes.push(Note {
+            FileType::RegularFile => notes.push(MemoryNote {
                 path,
                 bytes: u64::try_from(stat.st_size).unwrap_or_default(),
             }),

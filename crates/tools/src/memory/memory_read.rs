@@ -1,7 +1,7 @@
 //! `MemoryRead`: shows a note of an earlier session, or lists all notes.
 
 use haft_contract::{
-    Access, CallContext, Card, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
+    ToolAccess, CallContext, Card, Effects, ToolProfile, ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,14 +24,14 @@ impl Tool for MemoryRead {
     type Input = Input;
     const NAME: &'static str = "MemoryRead";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "memory".into(),
             deferred: true,
             search_hint: "memory notes remember recall earlier session".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             needs: const { &[ServiceNeed::service::<MemoryFolder>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

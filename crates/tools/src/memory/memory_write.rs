@@ -1,7 +1,7 @@
 //! `MemoryWrite`: writes a note for later sessions.
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, Profile,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, ToolProfile,
     ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -31,14 +31,14 @@ impl Tool for MemoryWrite {
     type Input = Input;
     const NAME: &'static str = "MemoryWrite";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "memory".into(),
             deferred: true,
             search_hint: "memory note remember keep forget later session".into(),
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             needs: const { &[ServiceNeed::service::<MemoryFolder>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

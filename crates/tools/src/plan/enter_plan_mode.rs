@@ -1,8 +1,8 @@
 //! `EnterPlanMode`: starts plan mode, which forbids changes.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, PermissionMode,
-    Profile, Tool, ToolError, ToolOutput, ToolPermission,
+    ToolAccess, AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, PermissionMode,
+    ToolProfile, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,13 +19,13 @@ impl Tool for EnterPlanMode {
     type Input = Input;
     const NAME: &'static str = "EnterPlanMode";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "plan".into(),
             search_hint: "plan design approach before coding".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Main,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

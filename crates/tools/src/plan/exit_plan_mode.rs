@@ -3,8 +3,8 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, ContextPatch,
-    Effects, PermissionMode, Profile, Tool, ToolError, ToolOutput, ToolPermission,
+    ToolAccess, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, ContextPatch,
+    Effects, PermissionMode, ToolProfile, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
@@ -32,15 +32,15 @@ impl Tool for ExitPlanMode {
     type Input = Input;
     const NAME: &'static str = "ExitPlanMode";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "plan".into(),
             search_hint: "plan approve present finish planning".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             interactive: true,
             agents: AgentAccess::Planning,
             approval: ApprovalKind::Plan,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

@@ -37,7 +37,7 @@ async fn fire(cx: &CallContext, event: &str, task: &ListedTask) -> TaskHookOutco
 
 impl TaskHookOutcome {
     /// Adds the hooks' text for the model to an output.
-    pub(super) fn beside(self, mut output: ToolOutput) -> ToolOutput {
+    pub(super) fn add_context_to(self, mut output: ToolOutput) -> ToolOutput {
         let texts = self.context.iter();
         let texts = texts.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>"));
         output.content.extend(texts.map(Content::text));

@@ -1,7 +1,7 @@
 //! `TaskCreate`: adds a task.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput,
+    ToolAccess, AgentAccess, CallContext, Card, Effects, ToolProfile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,18 +35,18 @@ impl Tool for TaskCreate {
     type Input = Input;
     const NAME: &'static str = "TaskCreate";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "plan".into(),
             search_hint: "todo task list plan step add".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Foreground,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
     async fn is_enabled(&self) -> bool {
-        TaskListTool::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_selected()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -54,7 +54,7 @@ impl Tool for TaskCreate {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let kept = task_list_state::kept(cx)?;
+        let kept = task_list_state::session_state(cx)?;
         // Calls that use the list run one after the other, so the number is still free at the end.
         let draft = kept
             .read::<SessionTaskList>()
@@ -79,7 +79,7 @@ impl Tool for TaskCreate {
         }
         let text = format!("Task {id} is in the list: {subject}");
         let output = ToolOutput::text(text).with_structured(json!({"task": told}));
-        Ok(said.beside(output))
+        Ok(said.add_context_to(output))
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {

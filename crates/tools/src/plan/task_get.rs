@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{ToolAccess, CallContext, Card, Effects, ToolProfile, Tool, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -26,17 +26,17 @@ impl Tool for TaskGet {
     type Input = Input;
     const NAME: &'static str = "TaskGet";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "plan".into(),
             search_hint: "todo task list details".into(),
-            access: Access::Reads,
-            ..Profile::default()
+            access: ToolAccess::Reads,
+            ..ToolProfile::default()
         }
     }
 
     async fn is_enabled(&self) -> bool {
-        TaskListTool::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_selected()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -44,7 +44,7 @@ impl Tool for TaskGet {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let list: SessionTaskList = task_list_state::kept(cx)?.read();
+        let list: SessionTaskList = task_list_state::session_state(cx)?.read();
         let task = match list.get(&input.task_id) {
             Ok(task) => task,
             Err(unknown) => {

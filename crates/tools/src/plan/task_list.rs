@@ -1,7 +1,7 @@
 //! `TaskList`: shows all tasks.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardSection, Effects, Profile, Tool, ToolError,
+    ToolAccess, AgentAccess, CallContext, Card, CardSection, Effects, ToolProfile, Tool, ToolError,
     ToolOutput,
 };
 use schemars::JsonSchema;
@@ -25,18 +25,18 @@ impl Tool for TaskList {
     type Input = Input;
     const NAME: &'static str = "TaskList";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "plan".into(),
             search_hint: "todo tasks overview".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Foreground,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
     async fn is_enabled(&self) -> bool {
-        TaskListTool::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_selected()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -44,7 +44,7 @@ impl Tool for TaskList {
     }
 
     async fn call(&self, _: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let list: SessionTaskList = task_list_state::kept(cx)?.read();
+        let list: SessionTaskList = task_list_state::session_state(cx)?.read();
         let tasks: Vec<Value> = list
             .tasks()
             .iter()

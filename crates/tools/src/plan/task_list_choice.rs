@@ -13,9 +13,9 @@ pub(super) enum TaskListTool {
 
 impl TaskListTool {
     /// Returns whether the environment selects this one.
-    pub(super) fn is_asked_for(self) -> bool {
+    pub(super) fn is_selected(self) -> bool {
         let value = |name: &str| env::var(name).ok();
-        let asked = asked(
+        let asked = selected_tool(
             value("CLAUDE_CODE_ENABLE_TASKS").as_deref(),
             value("CLAUDE_CODE_ENABLE_TODO_TOOLS").as_deref(),
         );
@@ -23,7 +23,7 @@ impl TaskListTool {
     }
 }
 
-fn asked(tasks: Option<&str>, any: Option<&str>) -> Option<TaskListTool> {
+fn selected_tool(tasks: Option<&str>, any: Option<&str>) -> Option<TaskListTool> {
     let off = |value: Option<&str>| matches!(value, Some("0" | "false"));
     match (off(any), off(tasks)) {
         (true, _) => None,
@@ -47,7 +47,7 @@ mod tests {
             (None, Some("0"), None),
         ];
         for (tasks, any, way) in cases {
-            assert_eq!(asked(tasks, any), way, "{tasks:?} {any:?}");
+            assert_eq!(selected_tool(tasks, any), way, "{tasks:?} {any:?}");
         }
     }
 }

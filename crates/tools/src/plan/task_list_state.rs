@@ -217,7 +217,7 @@ impl SessionTaskList {
 }
 
 /// Returns the service that stores the list of a session.
-pub(super) fn kept(cx: &CallContext) -> Result<Arc<SessionState>, ToolError> {
+pub(super) fn session_state(cx: &CallContext) -> Result<Arc<SessionState>, ToolError> {
     cx.services.get::<SessionState>()
 }
 

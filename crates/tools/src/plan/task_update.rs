@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput,
+    ToolAccess, AgentAccess, CallContext, Card, Effects, ToolProfile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,18 +77,18 @@ impl Tool for TaskUpdate {
     type Input = Input;
     const NAME: &'static str = "TaskUpdate";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "plan".into(),
             search_hint: "todo task list status done complete".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Foreground,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
     async fn is_enabled(&self) -> bool {
-        TaskListTool::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_selected()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -97,7 +97,7 @@ impl Tool for TaskUpdate {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let id = &input.task_id;
-        let kept = task_list_state::kept(cx)?;
+        let kept = task_list_state::session_state(cx)?;
         let refused = |error: String| {
             let told = json!({
                 "success": false, "taskId": id, "updatedFields": [], "error": error,
@@ -135,7 +135,7 @@ impl Tool for TaskUpdate {
         if !done.freed.is_empty() {
             let _ = write!(text, ". Can be started now: {}", done.freed.join(", "));
         }
-        Ok(said.beside(ToolOutput::text(text).with_structured(told)))
+        Ok(said.add_context_to(ToolOutput::text(text).with_structured(told)))
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {

@@ -1,7 +1,7 @@
 //! `TodoWrite`: replaces the whole list.
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, Effects, Profile, Tool, ToolError, ToolOutput,
+    ToolAccess, CallContext, Card, CardSection, Effects, ToolProfile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ struct Todo {
 }
 
 impl Todo {
-    fn of(task: &ListedTask) -> Self {
+    fn from_task(task: &ListedTask) -> Self {
         let doing = task.active_form.as_ref();
         Self {
             content: task.subject.clone(),
@@ -61,17 +61,17 @@ impl Tool for TodoWrite {
     type Input = Input;
     const NAME: &'static str = "TodoWrite";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "plan".into(),
             search_hint: "todo task list plan steps".into(),
-            access: Access::Reads,
-            ..Profile::default()
+            access: ToolAccess::Reads,
+            ..ToolProfile::default()
         }
     }
 
     async fn is_enabled(&self) -> bool {
-        TaskListTool::Todo.is_asked_for()
+        TaskListTool::Todo.is_selected()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -88,8 +88,8 @@ impl Tool for TodoWrite {
         };
         let (doing, done) = (count(Status::InProgress), count(Status::Completed));
         let finished = done == input.todos.len();
-        let old = task_list_state::kept(cx)?.change(|list: &mut SessionTaskList| {
-            let old: Vec<Todo> = list.tasks().iter().map(Todo::of).collect();
+        let old = task_list_state::session_state(cx)?.change(|list: &mut SessionTaskList| {
+            let old: Vec<Todo> = list.tasks().iter().map(Todo::from_task).collect();
             match finished {
                 true => list.replace([]),
                 false => list.replace(input.todos.iter().map(Todo::task)),

@@ -1,13 +1,13 @@
 //! `CronCreate`: schedules a prompt at calendar times.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardSection, CheckOutcome, Effects, NewSchedule,
-    Profile, Schedules, ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
+    ToolAccess, AgentAccess, CallContext, Card, CardSection, CheckOutcome, Effects, NewSchedule,
+    ToolProfile, Schedules, ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ask, described};
+use super::{run_on_store, described};
 
 /// Schedules a prompt. It is sent to you at the times that `cron` defines, while the session is open and no turn
 /// is running.
@@ -44,16 +44,16 @@ impl Tool for CronCreate {
     type Input = Input;
     const NAME: &'static str = "CronCreate";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "schedule".into(),
             search_hint:
                 "schedule cron remind reminder recurring later every daily hourly loop timer".into(),
             deferred: true,
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             agents: AgentAccess::Foreground,
             needs: const { &[ServiceNeed::service::<Schedules>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -71,7 +71,7 @@ impl Tool for CronCreate {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let cron = input.cron.clone();
-        ask(cx, move |keeper| keeper.check(&cron)).await?;
+        run_on_store(cx, move |keeper| keeper.check(&cron)).await?;
         Ok(CheckOutcome::Pass)
     }
 
@@ -82,7 +82,7 @@ impl Tool for CronCreate {
             recurring: input.recurring,
             durable: input.durable,
         };
-        let made = ask(cx, move |keeper| keeper.create(new)).await?;
+        let made = run_on_store(cx, move |keeper| keeper.create(new)).await?;
         let kept = match (made.durable, made.recurring) {
             (true, true) => {
                 "It is stored for later sessions in this directory, and ends after 7 days."

@@ -1,14 +1,14 @@
 //! `CronDelete`: deletes a schedule.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Effects, Profile, Schedules, ServiceNeed, Tool,
+    ToolAccess, AgentAccess, CallContext, Card, Effects, ToolProfile, Schedules, ServiceNeed, Tool,
     ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::ask;
+use super::run_on_store;
 
 /// Deletes a schedule that CronCreate created.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -24,15 +24,15 @@ impl Tool for CronDelete {
     type Input = Input;
     const NAME: &'static str = "CronDelete";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "schedule".into(),
             search_hint: "cancel delete stop schedule cron reminder".into(),
             deferred: true,
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             agents: AgentAccess::Foreground,
             needs: const { &[ServiceNeed::service::<Schedules>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -51,7 +51,7 @@ impl Tool for CronDelete {
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let id = input.id.trim().to_owned();
         let asked = id.clone();
-        ask(cx, move |keeper| keeper.delete(&asked)).await?;
+        run_on_store(cx, move |keeper| keeper.delete(&asked)).await?;
         Ok(ToolOutput::text(format!("Schedule {id} is deleted."))
             .with_structured(json!({"id": id})))
     }

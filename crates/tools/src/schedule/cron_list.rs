@@ -1,14 +1,14 @@
 //! `CronList`: lists the schedules.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardSection, Effects, Profile, Schedules, ServiceNeed,
+    ToolAccess, AgentAccess, CallContext, Card, CardSection, Effects, ToolProfile, Schedules, ServiceNeed,
     Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ask, described};
+use super::{run_on_store, described};
 use crate::plural::counted;
 
 /// The maximum length of a listed prompt, in characters.
@@ -25,15 +25,15 @@ impl Tool for CronList {
     type Input = Input;
     const NAME: &'static str = "CronList";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "schedule".into(),
             search_hint: "list schedules cron reminders".into(),
             deferred: true,
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Foreground,
             needs: const { &[ServiceNeed::service::<Schedules>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -49,7 +49,7 @@ impl Tool for CronList {
     }
 
     async fn call(&self, _: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let jobs = ask(cx, |keeper| keeper.list()).await?;
+        let jobs = run_on_store(cx, |keeper| keeper.list()).await?;
         let mut lines = Vec::new();
         for job in &jobs {
             let mut prompt: String = job.prompt.chars().take(PROMPT).collect();

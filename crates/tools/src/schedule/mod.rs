@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::blocking::blocking;
 
 /// Calls the schedule store on a thread for blocking work.
-async fn ask<T: Send + 'static>(
+async fn run_on_store<T: Send + 'static>(
     cx: &CallContext,
     work: impl FnOnce(&dyn ScheduleStore) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {

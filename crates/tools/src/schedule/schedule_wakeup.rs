@@ -1,14 +1,14 @@
 //! `ScheduleWakeup`: schedules a prompt after a delay.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CheckOutcome, Effects, NewWakeup, Profile, Schedules,
+    ToolAccess, AgentAccess, CallContext, Card, CheckOutcome, Effects, NewWakeup, ToolProfile, Schedules,
     ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::ask;
+use super::run_on_store;
 use crate::plural::counted;
 
 /// The minimum and maximum delay, in seconds.
@@ -42,15 +42,15 @@ impl Tool for ScheduleWakeup {
     type Input = Input;
     const NAME: &'static str = "ScheduleWakeup";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "schedule".into(),
             search_hint: "wake up later wait poll again loop timer".into(),
             deferred: true,
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             agents: AgentAccess::Main,
             needs: const { &[ServiceNeed::service::<Schedules>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -86,7 +86,7 @@ impl Tool for ScheduleWakeup {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         if input.stop {
-            let cancelled = ask(cx, |keeper| Ok(keeper.cancel_wakeups())).await?;
+            let cancelled = run_on_store(cx, |keeper| Ok(keeper.cancel_wakeups())).await?;
             let text = format!("{} cancelled.", counted(cancelled as u64, "wake-up"));
             return Ok(ToolOutput::text(text)
                 .with_structured(json!({"stopped": true, "cancelledWakeups": cancelled})));
@@ -101,7 +101,7 @@ impl Tool for ScheduleWakeup {
             reason: input.reason.clone().unwrap_or_default(),
             prompt: input.prompt.clone().unwrap_or_default(),
         };
-        let made = ask(cx, move |keeper| keeper.schedule_wakeup(wakeup)).await?;
+        let made = run_on_store(cx, move |keeper| keeper.schedule_wakeup(wakeup)).await?;
         let clamped = match was_clamped {
             true => " This is the nearest possible delay.",
             false => "",

@@ -7,10 +7,10 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, ToolProfile, Tool,
     ToolError, ToolOutput,
 };
-use haft_search::{Completion, GlobQuery, GlobReport, split_pattern};
+use haft_search::{SearchCompletion, GlobQuery, GlobReport, split_pattern};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ struct GlobSettings {
 }
 
 impl GlobSettings {
-    fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+    fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let says = |name, word: &str| {
             variable(name).is_some_and(|value| value.trim().eq_ignore_ascii_case(word))
         };
@@ -80,14 +80,14 @@ impl Input {
             None => cx.cwd.to_path_buf(),
         };
         let judged = path_constraint(&base, cx)?;
-        let PermissionSnapshot { hidden, stores, .. } = &cx.permissions;
+        let PermissionSnapshot { hidden, key_stores: stores, .. } = &cx.permissions;
         Ok(GlobQuery {
             current_dir: cx.cwd.to_path_buf(),
             respect_ignore: settings.respect_ignore,
             hidden: settings.hidden,
             limit: Some(MAX_FILES),
             leave_out: leave_out(hidden, stores, &base, judged.as_deref()),
-            judged,
+            authorized_path: judged,
             ..GlobQuery::new(&self.pattern, base)
         })
     }
@@ -99,9 +99,9 @@ impl Tool for Glob {
     type Input = Input;
     const NAME: &'static str = "Glob";
 
-    fn profile(&self) -> Profile {
-        Profile {
-            always_sent: true,
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
+            never_deferred: true,
             result_cap: None,
             output_schema: Some(output_schema()),
             ..profile("find files by name pattern")
@@ -126,7 +126,7 @@ impl Tool for Glob {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
-        let query = input.query(cx, &GlobSettings::of(|name| env::var(name).ok()))?;
+        let query = input.query(cx, &GlobSettings::from_environment(|name| env::var(name).ok()))?;
         ask(cx, move |engine| engine.check_glob(&query))
             .await?
             .map(|()| CheckOutcome::Pass)
@@ -134,7 +134,7 @@ impl Tool for Glob {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let settings = GlobSettings::of(|name| env::var(name).ok());
+        let settings = GlobSettings::from_environment(|name| env::var(name).ok());
         let query = input.query(cx, &settings)?;
         let stop = stop(cx, settings.timeout);
         let begun = Instant::now();
@@ -156,7 +156,7 @@ impl Tool for Glob {
             "filenames": names.collect::<Vec<_>>(),
             "truncated": report.truncated,
             "totalMatches": report.total,
-            "countIsComplete": report.completion == Completion::Complete,
+            "countIsComplete": report.completion == SearchCompletion::Complete,
         });
         if timed_out {
             structured["timedOut"] = json!(true);
@@ -205,8 +205,8 @@ fn rows(report: &GlobReport, cwd: &Path) -> Vec<String> {
     let mut rows: Vec<String> = report.paths.iter().map(|path| shown(path, cwd)).collect();
     if report.truncated {
         let total = match report.completion {
-            Completion::Complete => format!("{}", report.total),
-            Completion::Stopped(_) => format!("at least {}", report.total),
+            SearchCompletion::Complete => format!("{}", report.total),
+            SearchCompletion::Stopped(_) => format!("at least {}", report.total),
         };
         rows.push(format!(
             "(truncated: the newest {} of {total} files; use a narrower pattern or path for the rest)",
@@ -266,10 +266,10 @@ mod tests {
 
     #[test]
     fn the_surroundings_may_say_otherwise() {
-        let standard = GlobSettings::of(|_| None);
+        let standard = GlobSettings::from_environment(|_| None);
         assert!(standard.respect_ignore && standard.hidden);
         assert_eq!(standard.timeout, Duration::from_secs(20));
-        let settings = GlobSettings::of(|name| {
+        let settings = GlobSettings::from_environment(|name| {
             let value = match name {
                 "CLAUDE_CODE_GLOB_NO_IGNORE" => "true",
                 "CLAUDE_CODE_GLOB_HIDDEN" => "False",
@@ -280,7 +280,7 @@ mod tests {
         });
         assert!(!settings.respect_ignore && !settings.hidden);
         assert_eq!(settings.timeout, Duration::from_millis(1500));
-        let odd = GlobSettings::of(|_| Some("-3".to_owned()));
+        let odd = GlobSettings::from_environment(|_| Some("-3".to_owned()));
         assert_eq!(odd.timeout, WSL_TIMEOUT);
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, ToolProfile, Tool,
     ToolError, ToolOutput,
 };
 use haft_search::{GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, split_globs};
@@ -134,7 +134,7 @@ impl Input {
             OutputMode::Count => GrepMode::Count,
         };
         let judged = path_constraint(&path, cx)?;
-        let PermissionSnapshot { hidden, stores, .. } = &cx.permissions;
+        let PermissionSnapshot { hidden, key_stores: stores, .. } = &cx.permissions;
         Ok(GrepQuery {
             current_dir: cx.cwd.to_path_buf(),
             globs: self.glob.as_deref().map(split_globs).unwrap_or_default(),
@@ -145,7 +145,7 @@ impl Input {
             head_limit: (self.head_limit > 0).then(|| size(self.head_limit)),
             offset: size(self.offset),
             leave_out: leave_out(hidden, stores, &path, judged.as_deref()),
-            judged,
+            authorized_path: judged,
             ..GrepQuery::new(&self.pattern, path)
         })
     }
@@ -157,9 +157,9 @@ impl Tool for Grep {
     type Input = Input;
     const NAME: &'static str = "Grep";
 
-    fn profile(&self) -> Profile {
-        Profile {
-            always_sent: true,
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
+            never_deferred: true,
             result_cap: Some(RESULT_CAP),
             output_schema: Some(output_schema()),
             ..profile("search file contents regex ripgrep rg")

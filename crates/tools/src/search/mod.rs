@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{Access, CallContext, HiddenFilter, Profile, RuleMatch, ToolError};
+use haft_contract::{ToolAccess, CallContext, HiddenFilter, ToolProfile, RuleMatch, ToolError};
 use haft_search::{
-    Completion, Exclusions, SearchEngine, SearchError, SearchStop, Skip, SkipReason, Skipped,
+    SearchCompletion, Exclusions, SearchEngine, SearchError, SearchStop, Skip, SkipReason, SkipSummary,
     StopCondition,
 };
 
@@ -28,15 +28,15 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const NAMED_SKIPS: usize = 3;
 
 /// The common profile of the search tools.
-fn profile(search_hint: &'static str) -> Profile {
-    Profile {
+fn profile(search_hint: &'static str) -> ToolProfile {
+    ToolProfile {
         family: "search".into(),
         search_hint: search_hint.into(),
-        access: Access::Reads,
+        access: ToolAccess::Reads,
         paths: &["path"],
         rules: RuleMatch::Reads,
         searches: true,
-        ..Profile::default()
+        ..ToolProfile::default()
     }
 }
 
@@ -110,17 +110,17 @@ fn explain(error: SearchError, cwd: &Path) -> String {
 }
 
 /// Returns whether the time limit was reached. A cancelled search has no result.
-pub(crate) fn timed_out(completion: Completion) -> Result<bool, ToolError> {
+pub(crate) fn timed_out(completion: SearchCompletion) -> Result<bool, ToolError> {
     match completion {
-        Completion::Stopped(SearchStop::Cancelled) => Err(ToolError::Cancelled),
-        Completion::Stopped(SearchStop::Timeout) => Ok(true),
-        Completion::Complete | Completion::Stopped(SearchStop::Limit) => Ok(false),
+        SearchCompletion::Stopped(SearchStop::Cancelled) => Err(ToolError::Cancelled),
+        SearchCompletion::Stopped(SearchStop::Timeout) => Ok(true),
+        SearchCompletion::Complete | SearchCompletion::Stopped(SearchStop::Limit) => Ok(false),
     }
 }
 
 /// Returns the limitations of a result, one line each: skipped files, and whether the time limit
 /// was reached.
-fn caveats(skipped: &Skipped, cwd: &Path, timed_out: bool, timeout: Duration) -> Vec<String> {
+fn caveats(skipped: &SkipSummary, cwd: &Path, timed_out: bool, timeout: Duration) -> Vec<String> {
     let mut lines = Vec::new();
     if skipped.binary > 0 {
         let files = counted(skipped.binary as u64, "binary file");
@@ -185,7 +185,7 @@ mod tests {
         let denied = || SkipReason::Unreadable {
             message: "Permission denied (os error 13)".to_owned(),
         };
-        let skipped = Skipped {
+        let skipped = SkipSummary {
             binary: 2,
             unreadable: 4,
             too_large: 1,
@@ -216,7 +216,7 @@ mod tests {
                 "(stopped after 1.5 s: results are partial; narrow the path or the pattern)",
             ]
         );
-        let nothing = caveats(&Skipped::default(), Path::new("/w"), false, TIMEOUT);
+        let nothing = caveats(&SkipSummary::default(), Path::new("/w"), false, TIMEOUT);
         assert!(nothing.is_empty());
     }
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, Effects,
-    Profile, Tool, ToolError, ToolOutput, ToolPermission,
+    ToolAccess, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, Effects,
+    ToolProfile, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub(crate) struct Input {
     /// The user's notes, by question.
     #[schemars(skip)]
     #[serde(default)]
-    annotations: BTreeMap<String, Annotation>,
+    annotations: BTreeMap<String, AnswerAnnotation>,
     #[schemars(skip)]
     #[serde(default)]
     #[expect(dead_code, reason = "some callers send it, and it is not used")]
@@ -73,7 +73,7 @@ struct Choice {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Annotation {
+struct AnswerAnnotation {
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,12 +86,12 @@ impl Tool for AskUserQuestion {
     type Input = Input;
     const NAME: &'static str = "AskUserQuestion";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             title: Some("Question".into()),
             family: "session".into(),
             search_hint: "ask user question choose clarify decide".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             approval: ApprovalKind::Question,
             reserved: &[
                 "answers",
@@ -102,7 +102,7 @@ impl Tool for AskUserQuestion {
             ],
             interactive: true,
             agents: AgentAccess::Main,
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -150,7 +150,7 @@ impl Tool for AskUserQuestion {
         let mut text = String::new();
         let mut answers = Map::new();
         for question in &input.questions {
-            let answer = input.answers.get(&question.question).and_then(said);
+            let answer = input.answers.get(&question.question).and_then(answer_text);
             let _ = match &answer {
                 Some(answer) => writeln!(text, "{:?} = {answer:?}", question.question),
                 None => writeln!(text, "{:?} was not answered", question.question),
@@ -203,7 +203,7 @@ impl Tool for AskUserQuestion {
 }
 
 /// Returns an answer as text: a label, the user's own text, or several labels.
-fn said(answer: &Value) -> Option<String> {
+fn answer_text(answer: &Value) -> Option<String> {
     let text = match answer {
         Value::String(text) => text.trim().to_owned(),
         Value::Array(several) => {

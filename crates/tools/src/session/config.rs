@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, Profile, ServiceNeed, SettingRisk,
+    ToolAccess, CallContext, Card, CheckOutcome, Effects, ToolProfile, ServiceNeed, SettingRisk,
     SettingsAccess, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
@@ -36,14 +36,14 @@ impl Tool for Config {
     type Input = Input;
     const NAME: &'static str = "Config";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "session".into(),
             search_hint: "settings configuration option preference model theme permissions".into(),
             deferred: true,
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             needs: const { &[ServiceNeed::service::<Arc<dyn SettingsAccess>>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

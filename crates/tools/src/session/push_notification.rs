@@ -6,8 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_contract::{
-    Access, AgentAccess, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects,
-    Profile, PushedNotification, Rate, ServiceNeed, Tool, ToolError, ToolOutput, UserNotifier,
+    ToolAccess, AgentAccess, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects,
+    ToolProfile, PushedNotification, CallRate, ServiceNeed, Tool, ToolError, ToolOutput, UserNotifier,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,21 +40,21 @@ impl Tool for PushNotification {
     type Input = Input;
     const NAME: &'static str = "PushNotification";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             title: Some("Notification".into()),
             family: "session".into(),
             search_hint: "notify alert user finished done attention bell desktop".into(),
             deferred: true,
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Main,
             needs: const { &[ServiceNeed::service::<Arc<dyn UserNotifier>>()] },
             // Frequent notifications would be ignored.
-            rate: Some(Rate {
+            rate: Some(CallRate {
                 calls: 6,
                 per: Duration::from_secs(60),
             }),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

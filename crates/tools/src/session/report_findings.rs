@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, Tool, ToolError,
     ToolOutput,
 };
 use schemars::JsonSchema;
@@ -74,14 +74,14 @@ impl Tool for ReportFindings {
     type Input = Input;
     const NAME: &'static str = "ReportFindings";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             title: Some("Findings".into()),
             family: "session".into(),
             search_hint: "review code bugs findings issues report audit defects".into(),
             deferred: true,
-            access: Access::Reads,
-            ..Profile::default()
+            access: ToolAccess::Reads,
+            ..ToolProfile::default()
         }
     }
 

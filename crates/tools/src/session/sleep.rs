@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use haft_contract::{
-    Access, CallContext, Card, Effects, PendingInput, Profile, Tool, ToolError, ToolOutput,
+    ToolAccess, CallContext, Card, Effects, PendingInput, ToolProfile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,14 +27,14 @@ impl Tool for Sleep {
     type Input = Input;
     const NAME: &'static str = "Sleep";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "session".into(),
             search_hint: "wait pause".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             optional: true,
             timeout: Some(Duration::from_secs(LONGEST + 60)),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

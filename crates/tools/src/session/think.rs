@@ -1,7 +1,7 @@
 //! `Think`: records a thought.
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, Effects, Profile, Tool, ToolError, ToolOutput,
+    ToolAccess, CallContext, Card, CardSection, Effects, ToolProfile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,12 +20,12 @@ impl Tool for Think {
     type Input = Input;
     const NAME: &'static str = "Think";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "session".into(),
             search_hint: "think reason reflect".into(),
-            access: Access::Reads,
-            ..Profile::default()
+            access: ToolAccess::Reads,
+            ..ToolProfile::default()
         }
     }
 

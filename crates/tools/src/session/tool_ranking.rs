@@ -23,7 +23,7 @@ pub(super) fn search<'a>(specs: &[&'a ToolSpec], query: &'a str, limit: usize) -
     }
     let words: Vec<SearchWord> = query
         .split_whitespace()
-        .filter_map(SearchWord::of)
+        .filter_map(SearchWord::parse)
         .collect();
     let mut found: Vec<(usize, &ToolSpec)> = specs
         .iter()
@@ -64,7 +64,7 @@ struct SearchWord {
 }
 
 impl SearchWord {
-    fn of(word: &str) -> Option<Self> {
+    fn parse(word: &str) -> Option<Self> {
         let (text, required) = match word.strip_prefix('+') {
             Some(text) => (text, true),
             None => (word, false),
@@ -132,7 +132,7 @@ fn has_word(text: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use haft_contract::Profile;
+    use haft_contract::ToolProfile;
     use serde_json::json;
 
     use super::*;
@@ -142,9 +142,9 @@ mod tests {
             name: name.to_owned(),
             description: description.to_owned(),
             input_schema: json!({"type": "object"}),
-            profile: Profile {
+            profile: ToolProfile {
                 search_hint: hint.into(),
-                ..Profile::default()
+                ..ToolProfile::default()
             },
         }
     }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, PendingServers,
-    Profile, Services, Tool, ToolError, ToolOrigin, ToolOutput, ToolRole, ToolSpec,
+    ToolAccess, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, PendingServers,
+    ToolProfile, Services, Tool, ToolError, ToolOrigin, ToolOutput, ToolRole, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,12 +46,12 @@ impl Tool for ToolSearch {
     type Input = Input;
     const NAME: &'static str = "ToolSearch";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "session".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             role: Some(ToolRole::FindsTools),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

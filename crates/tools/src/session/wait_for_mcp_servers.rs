@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Effects, PendingServers, Profile, ServiceNeed, Tool,
+    ToolAccess, AgentAccess, CallContext, Card, Effects, PendingServers, ToolProfile, ServiceNeed, Tool,
     ToolError, ToolOutput, ToolRole,
 };
 use schemars::JsonSchema;
@@ -24,14 +24,14 @@ impl Tool for WaitForMcpServers {
     type Input = Input;
     const NAME: &'static str = "WaitForMcpServers";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "session".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Main,
             needs: const { &[ServiceNeed::service::<Arc<dyn PendingServers>>()] },
             role: Some(ToolRole::AwaitsTools),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, RuleMatch, ServiceNeed,
     Tool, ToolError, ToolOutput,
 };
 use haft_shell::{Analysis, AnalyzedLine, EffectVerdict, LineLocation, analyze};
@@ -94,27 +94,27 @@ impl Tool for Bash {
     type Input = Input;
     const NAME: &'static str = "Bash";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "shell".into(),
             search_hint: "run execute command shell terminal script build test git".into(),
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             result_cap: None,
             rules: RuleMatch::Command("command"),
             basic: true,
             needs: const { &[ServiceNeed::service::<ShellProgram>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
     fn effects(&self, input: &Input) -> Effects {
         let read = read_line(input);
         let analysis = read.analysis();
-        if !is_harmless(analysis, input) || input.dangerously_disable_sandbox {
+        if !is_read_only(analysis, input) || input.dangerously_disable_sandbox {
             return Effects::EXCLUSIVE;
         }
         Effects {
-            patches: moves(analysis),
+            patches: may_change_directory(analysis),
             ..Effects::READS
         }
     }
@@ -221,7 +221,7 @@ fn summary(output: &ToolOutput, text: &str) -> String {
 }
 
 /// Returns the analysis of the line for this directory.
-pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
+pub(crate) fn line_analysis(input: &Input, cwd: &Path) -> Arc<Analysis> {
     let known = input.read.place.as_ref();
     let home = known.and_then(|place| place.home.as_deref());
     let place = place(cwd, home);
@@ -252,14 +252,14 @@ fn place(cwd: &Path, home: Option<&Path>) -> LineLocation {
 }
 
 /// Returns whether the line is read-only.
-pub(crate) fn is_harmless(analysis: &Analysis, input: &Input) -> bool {
+pub(crate) fn is_read_only(analysis: &Analysis, input: &Input) -> bool {
     analysis.verdict == EffectVerdict::ReadOnly && input.command.len() <= LONGEST_HARMLESS
 }
 
 /// Returns whether the line may end in a different directory.
-pub(crate) fn moves(analysis: &Analysis) -> bool {
+pub(crate) fn may_change_directory(analysis: &Analysis) -> bool {
     let names = |name| matches!(name, Some("cd" | "pushd" | "popd"));
-    analysis.parts.iter().any(|part| names(part.called()))
+    analysis.parts.iter().any(|part| names(part.command_name()))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ const CHUNK: usize = 1 << 20;
 /// The output of a command. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct OutputCapture {
-    kept: Arc<Mutex<CaptureState>>,
+    state: Arc<Mutex<CaptureState>>,
     /// Receives the output as it arrives.
     follower: Option<LineQueue>,
     mask: Option<OutputMask>,
@@ -49,7 +49,7 @@ struct CaptureState {
     file: Option<File>,
     in_file: u64,
     /// The reason that the file is missing or incomplete.
-    trouble: Option<String>,
+    file_error: Option<String>,
 }
 
 /// The output at one point in time.
@@ -64,7 +64,7 @@ pub(crate) struct CaptureSnapshot {
     /// The output file and the number of bytes in it.
     pub(crate) file: Option<(PathBuf, u64)>,
     /// The reason that the file is missing or incomplete.
-    pub(crate) trouble: Option<String>,
+    pub(crate) file_error: Option<String>,
 }
 
 impl OutputCapture {
@@ -79,10 +79,10 @@ impl OutputCapture {
             place,
             file: None,
             in_file: 0,
-            trouble: None,
+            file_error: None,
         };
         Self {
-            kept: Arc::new(Mutex::new(kept)),
+            state: Arc::new(Mutex::new(kept)),
             follower: None,
             mask: None,
         }
@@ -121,7 +121,7 @@ impl OutputCapture {
                 Ok(_) => chunk = self.push(chunk).await,
                 Err(error) => {
                     self.finish(mask).await;
-                    self.kept().trouble = Some(format!("its output could not be read: {error}"));
+                    self.lock_state().file_error = Some(format!("its output could not be read: {error}"));
                     return CaptureEnd::Whole;
                 }
             }
@@ -147,7 +147,7 @@ impl OutputCapture {
     /// Stores a chunk and returns its buffer for reuse.
     async fn take(&self, chunk: Vec<u8>) -> Vec<u8> {
         {
-            let mut kept = self.kept();
+            let mut kept = self.lock_state();
             if !kept.needs_file(&chunk) {
                 kept.add(&chunk);
                 return chunk;
@@ -157,7 +157,7 @@ impl OutputCapture {
         // its pipe is full.
         let this = self.clone();
         let written = blocking(move || {
-            this.kept().add(&chunk);
+            this.lock_state().add(&chunk);
             chunk
         });
         written.await.unwrap_or_else(|_| Vec::with_capacity(CHUNK))
@@ -165,12 +165,12 @@ impl OutputCapture {
 
     /// Returns the number of bytes so far.
     pub(crate) fn total(&self) -> u64 {
-        self.kept().total
+        self.lock_state().total
     }
 
     /// Returns a snapshot of the output so far.
-    pub(crate) fn captured(&self) -> CaptureSnapshot {
-        let kept = self.kept();
+    pub(crate) fn snapshot(&self) -> CaptureSnapshot {
+        let kept = self.lock_state();
         let whole = kept.total == kept.head.len() as u64;
         CaptureSnapshot {
             head: kept.head.clone(),
@@ -180,14 +180,14 @@ impl OutputCapture {
                 .file
                 .as_ref()
                 .map(|_| (kept.place.clone(), kept.in_file)),
-            trouble: kept.trouble.clone(),
+            file_error: kept.file_error.clone(),
         }
     }
 
     /// Ensures that the complete output, also that of the future, is written to a file. Returns the
     /// file's path. Waits for the disk.
-    pub(crate) fn keep(&self) -> io::Result<PathBuf> {
-        let mut kept = self.kept();
+    pub(crate) fn ensure_file(&self) -> io::Result<PathBuf> {
+        let mut kept = self.lock_state();
         kept.open()?;
         Ok(kept.place.clone())
     }
@@ -195,7 +195,7 @@ impl OutputCapture {
     /// Returns at most `most` bytes of the file starting at `offset`. Waits for the disk.
     pub(crate) fn read_at(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
         let (file, end) = {
-            let kept = self.kept();
+            let kept = self.lock_state();
             let Some(file) = &kept.file else {
                 let from = usize::try_from(offset).unwrap_or(usize::MAX);
                 let rest = kept.head.get(from..).unwrap_or_default();
@@ -211,11 +211,11 @@ impl OutputCapture {
 
     /// Returns at most `most` bytes of the end of the output.
     pub(crate) fn end(&self, most: usize) -> Vec<u8> {
-        self.kept().last(most.min(TAIL))
+        self.lock_state().last(most.min(TAIL))
     }
 
-    fn kept(&self) -> MutexGuard<'_, CaptureState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, CaptureState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -272,7 +272,7 @@ impl CaptureState {
                 Ok(())
             }
             Err(error) => {
-                self.trouble = Some(error.to_string());
+                self.file_error = Some(error.to_string());
                 Err(error)
             }
         }
@@ -280,14 +280,14 @@ impl CaptureState {
 
     fn write(&mut self, bytes: &[u8]) {
         let Some(file) = &mut self.file else { return };
-        if self.trouble.is_some() {
+        if self.file_error.is_some() {
             return; // A file with a hole in it would mislead.
         }
         let room = usize::try_from(FILE_LIMIT.saturating_sub(self.in_file)).unwrap_or(usize::MAX);
         let part = &bytes[..bytes.len().min(room)];
         match file.write_all(part) {
             Ok(()) => self.in_file += part.len() as u64,
-            Err(error) => self.trouble = Some(error.to_string()),
+            Err(error) => self.file_error = Some(error.to_string()),
         }
     }
 
@@ -353,7 +353,7 @@ mod tests {
             capture.fill(&b"0123456789"[..], 100).await,
             CaptureEnd::Whole
         );
-        let captured = capture.captured();
+        let captured = capture.snapshot();
         assert_eq!(captured.head, b"0123456789");
         assert_eq!(
             (captured.tail, captured.total, captured.file),
@@ -383,7 +383,7 @@ mod tests {
             let capture =
                 OutputCapture::new(place.clone(), window).masked_by(mask("hunter22hunter"));
             capture.fill(text.as_bytes(), 100).await;
-            capture.keep().unwrap();
+            capture.ensure_file().unwrap();
             assert_eq!(fs::read_to_string(&place).unwrap(), "a [masked] b [masked]");
             assert_eq!(capture.end(8), b"[masked]");
         }
@@ -395,7 +395,7 @@ mod tests {
         let capture = OutputCapture::new(place.clone(), 20);
         let picture = [PICTURE, &[b'A'; 100]].concat();
         assert_eq!(capture.fill(&picture[..], 1000).await, CaptureEnd::Whole);
-        assert_eq!(capture.captured().head, picture);
+        assert_eq!(capture.snapshot().head, picture);
         assert!(!place.exists());
     }
 
@@ -405,7 +405,7 @@ mod tests {
         let capture = OutputCapture::new(place.clone(), 10);
         let text: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
         assert_eq!(capture.fill(&*text, u64::MAX).await, CaptureEnd::Whole);
-        let captured = capture.captured();
+        let captured = capture.snapshot();
         assert_eq!(captured.head, text[..10]);
         assert_eq!(captured.tail.unwrap(), text[text.len() - TAIL..]);
         assert_eq!(captured.file, Some((place.clone(), text.len() as u64)));
@@ -421,10 +421,10 @@ mod tests {
         let (_dir, place) = place();
         let capture = OutputCapture::new(place.clone(), 100);
         capture.fill(&b"before "[..], 100).await;
-        assert_eq!(capture.keep().unwrap(), place);
+        assert_eq!(capture.ensure_file().unwrap(), place);
         capture.fill(&b"after"[..], 100).await;
         assert_eq!(fs::read(&place).unwrap(), b"before after");
-        assert_eq!(capture.captured().head, b"before after");
+        assert_eq!(capture.snapshot().head, b"before after");
     }
 
     #[tokio::test]
@@ -436,7 +436,7 @@ mod tests {
             capture.fill(flood, FILE_LIMIT * 2).await,
             CaptureEnd::TooMuch
         );
-        let captured = capture.captured();
+        let captured = capture.snapshot();
         assert_eq!(captured.file.unwrap().1, FILE_LIMIT);
         assert!(captured.total > FILE_LIMIT * 2);
     }
@@ -448,10 +448,10 @@ mod tests {
         fs::write(&place, "mine").unwrap();
         let capture = OutputCapture::new(place.clone(), 4);
         capture.fill(&b"0123456789"[..], 100).await;
-        let captured = capture.captured();
+        let captured = capture.snapshot();
         assert_eq!((captured.file, captured.total), (None, 10));
         assert_eq!(captured.tail.unwrap(), b"0123456789");
-        assert!(captured.trouble.unwrap().contains("exists"));
+        assert!(captured.file_error.unwrap().contains("exists"));
         assert_eq!(fs::read(&place).unwrap(), b"mine");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct ChangeReport {
 
 /// Records the state of the directories that the command may change, except `own`: the folders of
 /// haft itself. Returns `None` if the command cannot change anything, or if there is no journal.
-pub(crate) async fn before(
+pub(crate) async fn record_baseline(
     confinement: &Confinement,
     analysis: &Analysis,
     cx: &CallContext,
@@ -72,7 +72,7 @@ pub(crate) async fn before(
 }
 
 /// Records the command's changes, and reverts files that it must not make.
-pub(crate) async fn after(
+pub(crate) async fn record_changes(
     watched: ChangeBaseline,
     control: ControlFiles,
     command: String,

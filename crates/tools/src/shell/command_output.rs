@@ -38,11 +38,11 @@ pub(crate) struct OutputBody {
     /// An image instead of the text: its type and its bytes.
     pub(crate) image: Option<(String, Vec<u8>)>,
     /// The file with the whole output and the number of bytes in it, if the text is only a part.
-    pub(crate) kept: Option<(String, u64)>,
+    pub(crate) stored_file: Option<(String, u64)>,
 }
 
 impl CommandResult {
-    pub(crate) fn note(&mut self, note: impl Into<String>) {
+    pub(crate) fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
@@ -81,7 +81,7 @@ impl CommandResult {
             "interrupted": self.interrupted,
             "isImage": is_image,
         });
-        if let (Some(object), Some((path, bytes))) = (structured.as_object_mut(), body.kept) {
+        if let (Some(object), Some((path, bytes))) = (structured.as_object_mut(), body.stored_file) {
             object.insert("persistedOutputPath".to_owned(), path.into());
             object.insert("persistedOutputSize".to_owned(), bytes.into());
         }
@@ -99,8 +99,8 @@ impl CommandResult {
 
 /// Returns the shown part of a successful command's output: all of it up to `limit` characters,
 /// otherwise the path of the stored output and a preview.
-pub(crate) async fn of_success(capture: &OutputCapture, limit: usize) -> OutputBody {
-    let captured = capture.captured();
+pub(crate) async fn success_body(capture: &OutputCapture, limit: usize) -> OutputBody {
+    let captured = capture.snapshot();
     let shown = match captured.tail {
         None => Some(cleaned(&captured.head)),
         Some(_) => None,
@@ -109,7 +109,7 @@ pub(crate) async fn of_success(capture: &OutputCapture, limit: usize) -> OutputB
         Some(ShownOutput::Image { mime, bytes }) => OutputBody {
             text: String::new(),
             image: Some((mime, bytes)),
-            kept: None,
+            stored_file: None,
         },
         Some(ShownOutput::Text(text)) if text.len() <= limit || text.chars().count() <= limit => {
             inline(text)
@@ -121,11 +121,11 @@ pub(crate) async fn of_success(capture: &OutputCapture, limit: usize) -> OutputB
                 text.chars().count(),
                 counted(lines, "line")
             );
-            kept(capture, &size, &excerpt(&text, PREVIEW)).await
+            stored_body(capture, &size, &excerpt(&text, PREVIEW)).await
         }
         Some(ShownOutput::Binary(_)) => {
             let size = format!("{}, not text", counted(captured.total, "byte"));
-            kept(capture, &size, "").await
+            stored_body(capture, &size, "").await
         }
         None => {
             let size = counted(captured.total, "byte");
@@ -133,15 +133,15 @@ pub(crate) async fn of_success(capture: &OutputCapture, limit: usize) -> OutputB
                 Some((head, tail)) => joined(&head, &tail, &captured, PREVIEW),
                 None => String::new(),
             };
-            kept(capture, &size, &preview).await
+            stored_body(capture, &size, &preview).await
         }
     }
 }
 
 /// Returns the shown part of a failed command's output: its beginning and its end. No file is
 /// stored.
-pub(crate) fn of_failure(capture: &OutputCapture, limit: usize) -> OutputBody {
-    let captured = capture.captured();
+pub(crate) fn failure_body(capture: &OutputCapture, limit: usize) -> OutputBody {
+    let captured = capture.snapshot();
     let binary = || format!("({}, not text)", counted(captured.total, "byte"));
     let text = match captured.tail {
         None => match cleaned(&captured.head) {
@@ -164,11 +164,11 @@ fn inline(text: String) -> OutputBody {
 }
 
 /// Stores an output that is too long or not text. Returns its path and a preview.
-async fn kept(capture: &OutputCapture, size: &str, preview: &str) -> OutputBody {
+async fn stored_body(capture: &OutputCapture, size: &str, preview: &str) -> OutputBody {
     let keeper = capture.clone();
-    let made = blocking(move || keeper.keep()).await;
-    let captured = capture.captured();
-    let (place, kept) = match (made, captured.file, captured.trouble) {
+    let made = blocking(move || keeper.ensure_file()).await;
+    let captured = capture.snapshot();
+    let (place, kept) = match (made, captured.file, captured.file_error) {
         (Ok(Ok(_)), Some((path, bytes)), None) => {
             let path = path.display().to_string();
             let place = if captured.total > FILE_LIMIT {
@@ -195,7 +195,7 @@ async fn kept(capture: &OutputCapture, size: &str, preview: &str) -> OutputBody 
     OutputBody {
         text,
         image: None,
-        kept,
+        stored_file: kept,
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CwdChange {
     /// Unchanged.
-    Nowhere,
+    Unchanged,
     /// Another directory inside the session's directories.
-    To(PathBuf),
+    MovedTo(PathBuf),
     /// The command ended outside of them: reset to the first one.
-    Back(PathBuf),
+    Reset(PathBuf),
 }
 
 /// Returns how a command that ended in the directory `left_in` changes the session's directory
@@ -26,13 +26,13 @@ pub(crate) fn after(
     // The directory is unknown if the shell was killed. The session's directory then stays the
     // same.
     let Some(left_in) = left_in else {
-        return CwdChange::Nowhere;
+        return CwdChange::Unchanged;
     };
     if same(left_in, cwd) && (!fixed || same(cwd, project)) {
-        return CwdChange::Nowhere;
+        return CwdChange::Unchanged;
     }
     if fixed {
-        return CwdChange::Back(project.to_path_buf());
+        return CwdChange::Reset(project.to_path_buf());
     }
     let inside = directories.iter().find_map(|directory| {
         let real = directory.canonicalize().ok()?;
@@ -45,8 +45,8 @@ pub(crate) fn after(
         })
     });
     match inside {
-        Some(path) if left_in.is_dir() => CwdChange::To(path),
-        _ => CwdChange::Back(project.to_path_buf()),
+        Some(path) if left_in.is_dir() => CwdChange::MovedTo(path),
+        _ => CwdChange::Reset(project.to_path_buf()),
     }
 }
 
@@ -72,17 +72,17 @@ mod tests {
         let link = root.join("link");
         symlink(&project, &link).unwrap();
         let directories = [project.clone(), other.clone()];
-        let to = |path: &Path| CwdChange::To(path.to_path_buf());
-        let back = || CwdChange::Back(project.clone());
+        let to = |path: &Path| CwdChange::MovedTo(path.to_path_buf());
+        let back = || CwdChange::Reset(project.clone());
         let cases = [
             (
                 "nowhere",
                 Some(&project),
                 &project,
                 false,
-                CwdChange::Nowhere,
+                CwdChange::Unchanged,
             ),
-            ("unknown", None, &project, false, CwdChange::Nowhere),
+            ("unknown", None, &project, false, CwdChange::Unchanged),
             (
                 "below",
                 Some(&project.join("sub")),
@@ -125,7 +125,7 @@ mod tests {
                 Some(&project),
                 &project,
                 true,
-                CwdChange::Nowhere,
+                CwdChange::Unchanged,
             ),
         ];
         for (what, left_in, cwd, fixed, expected) in cases {
@@ -136,11 +136,11 @@ mod tests {
         let directories = [link.clone()];
         assert_eq!(
             after(Some(&project), &link, &directories, false),
-            CwdChange::Nowhere
+            CwdChange::Unchanged
         );
         assert_eq!(
             after(Some(&project.join("sub")), &link, &directories, false),
-            CwdChange::To(link.join("sub"))
+            CwdChange::MovedTo(link.join("sub"))
         );
     }
 }

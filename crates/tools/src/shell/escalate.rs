@@ -39,7 +39,7 @@ pub(crate) fn find_refusals(
     cwd: &Path,
     (files, writes): (&[PathBuf], &[PathBuf]),
 ) -> Vec<SandboxRefusal> {
-    let network = match profile::of(confinement) {
+    let network = match profile::sandbox_profile(confinement) {
         SandboxProfile::Full => return Vec::new(),
         SandboxProfile::ReadOnly(_) => SandboxNetwork::None,
         SandboxProfile::Workspace(workspace) => workspace.network,
@@ -53,7 +53,7 @@ pub(crate) fn find_refusals(
             cwd,
             forbidden: &forbidden,
             unreadable: &unreadable,
-            untold: !confinement.closed.is_empty() && confinement.untold.is_some(),
+            homes_closed: !confinement.closed.is_empty() && confinement.untold.is_some(),
             network,
         },
     );
@@ -109,7 +109,7 @@ pub(crate) fn is_protected(confinement: &Confinement, path: &Path) -> bool {
 }
 
 /// Returns the note about control files that a command could not change although it succeeded.
-pub(crate) fn note(files: &[PathBuf]) -> Option<String> {
+pub(crate) fn control_files_note(files: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = files.iter().map(|path| escaped(path.as_os_str())).collect();
     (!names.is_empty()).then(|| {
         format!(
@@ -128,13 +128,13 @@ pub(crate) async fn ask(
     cx: &CallContext,
     call: NamedCall,
 ) -> EscalationOutcome {
-    let accesses: Vec<String> = refused.iter().map(words).collect();
+    let accesses: Vec<String> = refused.iter().map(refusal_description).collect();
     let accesses = accesses.join("; ");
     let closed = why_closed(refused, confinement);
     let Some(grants) = grants(refused) else {
         return EscalationOutcome::Declined(format!("The sandbox refused: {accesses}.{closed}"));
     };
-    let grant_names: Vec<String> = grants.iter().map(EscalationGrant::words).collect();
+    let grant_names: Vec<String> = grants.iter().map(EscalationGrant::description).collect();
     let grant_names = grant_names.join(", ");
     let question = ApprovalRequest {
         kind: ApprovalKind::Permission,
@@ -222,7 +222,7 @@ enum EscalationGrant {
 }
 
 impl EscalationGrant {
-    fn words(&self) -> String {
+    fn description(&self) -> String {
         match self {
             Self::Path(path) | Self::Control(path) if path.is_dir() => {
                 format!("changes in {}", escaped(path.as_os_str()))
@@ -237,7 +237,7 @@ impl EscalationGrant {
     }
 }
 
-fn words(refused: &SandboxRefusal) -> String {
+fn refusal_description(refused: &SandboxRefusal) -> String {
     match refused {
         SandboxRefusal::Write(path) | SandboxRefusal::Control(path) => {
             format!("changing {}", escaped(path.as_os_str()))
@@ -256,7 +256,7 @@ fn grants(refused: &[SandboxRefusal]) -> Option<Vec<EscalationGrant>> {
     for one in refused {
         let grant = match one {
             SandboxRefusal::Write(path) => EscalationGrant::Path(existing(path)?),
-            SandboxRefusal::Control(path) => EscalationGrant::Control(whole(path)),
+            SandboxRefusal::Control(path) => EscalationGrant::Control(grant_root(path)),
             SandboxRefusal::Read(path) => EscalationGrant::Read(path.clone()),
             SandboxRefusal::Network(Some(host)) => EscalationGrant::Host(host.clone()),
             SandboxRefusal::Network(None) => EscalationGrant::Network,
@@ -271,7 +271,7 @@ fn grants(refused: &[SandboxRefusal]) -> Option<Vec<EscalationGrant>> {
 
 /// Returns the path itself. For a file of a git worktree, returns the worktree's directory below
 /// `.git/worktrees`, which contains several files.
-fn whole(path: &Path) -> PathBuf {
+fn grant_root(path: &Path) -> PathBuf {
     let mut above = path.ancestors();
     let worktree = above.find(|folder| {
         let of = |folder: Option<&Path>, name: &str| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use haft_shell::{
     Analysis, Arg, LineLocation, LinePart, StartedProgram, analyze,
-    ast::{Command, CommandKind, Script},
+    ast::{CommandNode, CommandKind, ShellScript},
     commands, syntax,
 };
 
@@ -152,7 +152,7 @@ fn last(line: &str, analysis: &Analysis, depth: usize) -> Option<LastCommand> {
 
 /// Returns the last command of a script, also inside groups and loops, and whether its code is
 /// inverted.
-fn last_command(script: &Script) -> Option<(&Command, bool)> {
+fn last_command(script: &ShellScript) -> Option<(&CommandNode, bool)> {
     let pipeline = &script.items.last()?.pipeline;
     let command = pipeline.commands.last()?;
     let inside = match &command.kind {
@@ -170,7 +170,7 @@ fn inner(argv: &[Arg], depth: usize) -> Option<LastCommand> {
     let name = name.rsplit('/').next().unwrap_or(name);
     let question = question(name, argv);
     if question.is_none() && PASSING_ON.contains(&name) && depth > 0 {
-        let starts = commands::look(name, argv).starts;
+        let starts = commands::evaluate_command(name, argv).starts;
         let mut last = match starts.last()? {
             StartedProgram::Command { argv, more: false } => inner(argv, depth - 1)?,
             StartedProgram::Script(text) => {

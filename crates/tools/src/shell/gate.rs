@@ -79,7 +79,7 @@ impl HostGate {
 }
 
 impl NetworkGate for HostGate {
-    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
+    fn decide(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.verdict(&request).await })
     }
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     async fn passes(gate: &HostGate, host: &str, method: Option<&str>) -> bool {
-        let verdict = gate.judge(request(host, method)).await;
+        let verdict = gate.decide(request(host, method)).await;
         matches!(verdict, GateVerdict::Allow { .. })
     }
 
@@ -208,7 +208,7 @@ mod tests {
         assert!(passes(&denying, "new.example", None).await);
 
         let (alone, _) = gate(ApprovalAnswer::Unavailable);
-        let GateVerdict::Refuse { because } = alone.judge(request("new.example", None)).await
+        let GateVerdict::Refuse { because } = alone.decide(request("new.example", None)).await
         else {
             panic!("let through");
         };

@@ -23,7 +23,7 @@ pub(crate) struct HostApprovals {
 #[derive(Default)]
 struct QuestionState {
     asker: Option<HostAsker>,
-    said: HashMap<String, bool>,
+    answers: HashMap<String, bool>,
 }
 
 #[derive(Clone)]
@@ -58,22 +58,22 @@ impl HostApprovals {
 
     /// Allows this for the session, as the user decided.
     pub(crate) fn allow(&self, about: &str) {
-        self.state().said.insert(about.to_owned(), true);
+        self.state().answers.insert(about.to_owned(), true);
     }
 
     /// Returns the user's earlier answer, if any.
-    pub(crate) fn said(&self, about: &str) -> Option<bool> {
-        self.state().said.get(about).copied()
+    pub(crate) fn earlier_answer(&self, about: &str) -> Option<bool> {
+        self.state().answers.get(about).copied()
     }
 
     /// Returns the user's answer, and asks if the user has not answered yet. Returns `None` if no
     /// user can be asked.
     pub(crate) async fn ask(&self, tool: &str, about: &str, reason: String) -> Option<bool> {
-        if let Some(said) = self.said(about) {
+        if let Some(said) = self.earlier_answer(about) {
             return Some(said);
         }
         let _one_at_a_time = self.asking.lock().await;
-        if let Some(said) = self.said(about) {
+        if let Some(said) = self.earlier_answer(about) {
             return Some(said);
         }
         let asker = self.state().asker.clone()?;
@@ -96,7 +96,7 @@ impl HostApprovals {
             | ApprovalAnswer::Updated { .. } => false,
             ApprovalAnswer::Unavailable => return None,
         };
-        self.state().said.insert(about.to_owned(), said);
+        self.state().answers.insert(about.to_owned(), said);
         Some(said)
     }
 

@@ -63,16 +63,16 @@ struct PromptPattern {
 }
 
 /// A pattern, its advice, and whether it applies even if a line end follows.
-type Row = (&'static str, &'static str, bool);
+type PatternRow = (&'static str, &'static str, bool);
 
-fn compiled(rows: &[Row]) -> Vec<PromptPattern> {
+fn compiled(rows: &[PatternRow]) -> Vec<PromptPattern> {
     let built = |pattern: &str| {
         RegexBuilder::new(pattern)
             .case_insensitive(true)
             .build()
             .ok()
     };
-    let question = |(pattern, advice, even_if_ended): &Row| {
+    let question = |(pattern, advice, even_if_ended): &PatternRow| {
         Some(PromptPattern {
             words: built(pattern)?,
             advice,
@@ -100,7 +100,7 @@ const TERMINAL: &str = "Run it again without asking for a terminal (`docker run 
 /// Patterns for the last line. The first one that matches provides the advice.
 static QUESTIONS: LazyLock<Vec<PromptPattern>> = LazyLock::new(|| compiled(ASKED));
 
-const ASKED: &[Row] = &[
+const ASKED: &[PatternRow] = &[
     (r"^\[sudo\] .*:$", SUDO, false),
     (r"\(yes/no/\[fingerprint\]\)\?$", HOST_KEY, true),
     (r"^(Username|Password) for '.*':$", ACCOUNT, false),
@@ -158,7 +158,7 @@ const ASKED: &[Row] = &[
 /// Patterns for any of the last lines.
 static SIGNS: LazyLock<Vec<PromptPattern>> = LazyLock::new(|| compiled(SAID));
 
-const SAID: &[Row] = &[
+const SAID: &[PatternRow] = &[
     (
         r"^sudo: (a terminal is required to read the password|a password is required|no tty present)",
         SUDO,

@@ -12,7 +12,7 @@ use std::{
 #[cfg(feature = "browser")]
 use haft_sandbox::CommandNetwork;
 use haft_sandbox::{
-    CommandEnd, CommandHandle, CommandOutput, ExceededLimit, Mechanism, Process, Sandbox,
+    CommandEnd, CommandHandle, CommandOutput, ExceededLimit, Mechanism, ProcessInfo, Sandbox,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -38,7 +38,7 @@ pub(crate) struct CommandJob {
     pub(crate) capture: OutputCapture,
     /// The command cannot create control files (files that decide what other programs run), so haft
     /// need not search for them.
-    pub(crate) makes_none: bool,
+    pub(crate) cannot_make_control_files: bool,
     /// Other processes are hidden from the command.
     pub(crate) sees_only_its_own: bool,
     /// The command's own network, if it has one.
@@ -52,7 +52,7 @@ pub(crate) struct CommandJob {
 
 /// Waits until a command has exited. Unlike the method of [`CommandJob`], this does not keep the
 /// job alive: a command ends when its job is dropped.
-pub(crate) async fn exited(stages: watch::Receiver<JobStage>) -> CommandEnd {
+pub(crate) async fn wait_for_exit(stages: watch::Receiver<JobStage>) -> CommandEnd {
     reached(stages, |stage| !matches!(stage, JobStage::Running)).await
 }
 
@@ -91,7 +91,7 @@ pub(crate) enum KillCause {
     /// The command printed too much.
     Flood,
     /// The command is a monitor and printed too much for one, for this reason.
-    Chatter(&'static str),
+    TooManyEvents(&'static str),
     /// The command is read-only and left a process running.
     Leftover,
 }
@@ -99,7 +99,7 @@ pub(crate) enum KillCause {
 #[derive(Debug)]
 enum JobOrder {
     Kill(Duration),
-    Who(oneshot::Sender<Vec<Process>>),
+    ListProcesses(oneshot::Sender<Vec<ProcessInfo>>),
 }
 
 impl CommandJob {
@@ -110,7 +110,7 @@ impl CommandJob {
         capture: OutputCapture,
     ) -> Self {
         let output = running.output.take();
-        let makes_none = running.is_mediated();
+        let cannot_make_control_files = running.is_mediated();
         let sees_only_its_own = running.mechanism() < Mechanism::Reduced;
         #[cfg(feature = "browser")]
         let network = running.network().cloned();
@@ -118,7 +118,7 @@ impl CommandJob {
         let (told, stage) = watch::channel(JobStage::Running);
         let flooded = Arc::<AtomicBool>::default();
         haft_contract::spawn_boxed(
-            Driver {
+            JobDriver {
                 _sandbox: sandbox,
                 running,
                 capture: capture.clone(),
@@ -130,7 +130,7 @@ impl CommandJob {
         );
         Self {
             capture,
-            makes_none,
+            cannot_make_control_files,
             sees_only_its_own,
             #[cfg(feature = "browser")]
             network,
@@ -142,12 +142,12 @@ impl CommandJob {
     }
 
     /// Waits until the command itself has exited. Processes that it started may still run.
-    pub(crate) async fn exited(&self) -> CommandEnd {
-        exited(self.stages()).await
+    pub(crate) async fn wait_for_exit(&self) -> CommandEnd {
+        wait_for_exit(self.stages()).await
     }
 
     /// Waits until all processes of the command have ended.
-    pub(crate) async fn gone(&self) -> CommandEnd {
+    pub(crate) async fn wait_until_gone(&self) -> CommandEnd {
         reached(self.stages(), |stage| matches!(stage, JobStage::Gone(_))).await
     }
 
@@ -169,7 +169,7 @@ impl CommandJob {
             JobStage::Running => true,
             JobStage::Gone(_) => false,
         };
-        self.over_within(if left { STRAYS } else { REST }).await;
+        self.wait_until_gone_within(if left { STRAYS } else { REST }).await;
     }
 
     /// Returns the limit that the command, or a process that it left running, has exceeded.
@@ -181,8 +181,8 @@ impl CommandJob {
     }
 
     /// Waits until all processes of the command have ended, for at most `longest`.
-    pub(crate) async fn over_within(&self, longest: Duration) {
-        let _ = timeout(longest, self.gone()).await;
+    pub(crate) async fn wait_until_gone_within(&self, longest: Duration) {
+        let _ = timeout(longest, self.wait_until_gone()).await;
     }
 
     /// Kills the command and everything it started. Later calls do not change the recorded cause.
@@ -209,15 +209,15 @@ impl CommandJob {
     }
 
     /// Returns the command's running processes.
-    pub(crate) async fn processes(&self) -> Vec<Process> {
+    pub(crate) async fn processes(&self) -> Vec<ProcessInfo> {
         let (answer, told) = oneshot::channel();
-        let _ = self.orders.send(JobOrder::Who(answer));
+        let _ = self.orders.send(JobOrder::ListProcesses(answer));
         told.await.unwrap_or_default()
     }
 }
 
 /// The task that runs a command: it reads the output, carries out orders and publishes the stage.
-struct Driver {
+struct JobDriver {
     /// Keeps the sandbox alive: a sandbox that is dropped ends everything it started.
     _sandbox: Sandbox,
     running: CommandHandle,
@@ -227,9 +227,9 @@ struct Driver {
     flooded: Arc<AtomicBool>,
 }
 
-impl Driver {
+impl JobDriver {
     async fn drive(mut self, output: CommandOutput) {
-        enum Event {
+        enum JobEvent {
             Ordered(Option<JobOrder>),
             Filled(CaptureEnd),
             Exited(CommandEnd),
@@ -244,42 +244,42 @@ impl Driver {
             let running = &mut self.running;
             let ends = async move {
                 if exited {
-                    running.gone().await;
-                    Event::Gone
+                    running.wait_until_finished().await;
+                    JobEvent::Gone
                 } else {
-                    Event::Exited(running.exited().await)
+                    JobEvent::Exited(running.wait_for_exit().await)
                 }
             };
             let event = tokio::select! {
-                order = self.orders.recv() => Event::Ordered(order),
-                how = &mut filling, if !filled => Event::Filled(how.unwrap_or(CaptureEnd::Whole)),
+                order = self.orders.recv() => JobEvent::Ordered(order),
+                how = &mut filling, if !filled => JobEvent::Filled(how.unwrap_or(CaptureEnd::Whole)),
                 event = ends => event,
             };
             match event {
-                Event::Ordered(Some(JobOrder::Kill(grace))) => self.running.kill(grace),
-                Event::Ordered(Some(JobOrder::Who(answer))) => {
+                JobEvent::Ordered(Some(JobOrder::Kill(grace))) => self.running.kill(grace),
+                JobEvent::Ordered(Some(JobOrder::ListProcesses(answer))) => {
                     let _ = answer.send(self.running.processes());
                 }
                 // The job was dropped; dropping the driver kills the command.
-                Event::Ordered(None) => return,
-                Event::Filled(how) => {
+                JobEvent::Ordered(None) => return,
+                JobEvent::Filled(how) => {
                     filled = true;
                     if how == CaptureEnd::TooMuch {
                         self.flooded.store(true, Ordering::Relaxed);
                         self.running.kill(Duration::ZERO);
                     }
                 }
-                Event::Exited(how) => {
+                JobEvent::Exited(how) => {
                     self.stage.send_replace(JobStage::Exited(how));
                     exited = true;
                 }
-                Event::Gone => {
+                JobEvent::Gone => {
                     // No process can write any longer: only output in transit is left.
                     if !filled {
                         let _ = timeout(REST, &mut filling).await;
                     }
                     // The limit that was exceeded after the shell had exited, if any, is included.
-                    let how = self.running.exited().await;
+                    let how = self.running.wait_for_exit().await;
                     self.stage.send_replace(JobStage::Gone(how));
                     return;
                 }

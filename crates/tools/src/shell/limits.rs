@@ -11,24 +11,24 @@ pub(crate) const LONGEST_BACKGROUND: Duration = Duration::from_secs(2 * 60 * 60)
 
 /// The limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct CommandLimits {
     /// The default timeout of a command.
     pub(crate) timeout: Duration,
     /// The maximum timeout that a call can request.
-    pub(crate) longest: Duration,
+    pub(crate) max_timeout: Duration,
     /// The maximum length of a successful command's output in the result, in characters.
     pub(crate) output: usize,
     /// The maximum length of a failed command's output in the result, in characters.
     pub(crate) failed_output: usize,
 }
 
-impl Default for Limits {
+impl Default for CommandLimits {
     fn default() -> Self {
         Self::read(|_| None)
     }
 }
 
-impl Limits {
+impl CommandLimits {
     /// Reads the limits from variables (the caller decides their order: settings first, then our
     /// own environment). A value that is not a positive whole number is ignored.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
@@ -42,7 +42,7 @@ impl Limits {
         Self {
             timeout,
             // A default above the maximum is intended, so it raises the maximum.
-            longest: longest.max(timeout),
+            max_timeout: longest.max(timeout),
             output: usize::try_from(output.min(150_000)).unwrap_or(150_000),
             failed_output: 10_000,
         }
@@ -51,7 +51,7 @@ impl Limits {
     /// Returns the timeout of a foreground command. A value above the maximum is reduced to it.
     pub(crate) fn foreground(&self, milliseconds: Option<f64>) -> Duration {
         match milliseconds.and_then(duration) {
-            Some(asked) => asked.min(self.longest),
+            Some(asked) => asked.min(self.max_timeout),
             None => self.timeout,
         }
     }
@@ -114,17 +114,17 @@ pub(crate) fn format(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn limits(variables: &[(&str, &str)]) -> Limits {
-        Limits::read(|name| {
+    fn limits(variables: &[(&str, &str)]) -> CommandLimits {
+        CommandLimits::read(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         })
     }
 
-    fn milliseconds(limits: Limits) -> (u128, u128, usize) {
-        let Limits {
+    fn milliseconds(limits: CommandLimits) -> (u128, u128, usize) {
+        let CommandLimits {
             timeout,
-            longest,
+            max_timeout: longest,
             output,
             failed_output,
         } = limits;
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_cut_and_not_refused() {
-        let limits = Limits::default();
+        let limits = CommandLimits::default();
         let foreground = |asked| limits.foreground(asked).as_millis();
         assert_eq!(foreground(None), 120_000);
         assert_eq!(foreground(Some(1500.7)), 1500);
@@ -166,7 +166,7 @@ mod tests {
         for nothing in [0.0, -5.0, f64::NAN] {
             assert_eq!(foreground(Some(nothing)), 120_000);
         }
-        let background = |asked| Limits::background(asked).as_millis();
+        let background = |asked| CommandLimits::background(asked).as_millis();
         assert_eq!(background(None), 1_800_000);
         assert_eq!(background(Some(60_000.0)), 60_000);
         assert_eq!(background(Some(1e9)), 7_200_000);

@@ -25,7 +25,7 @@ pub(crate) struct ListenTables(HashMap<(u64, u64), Vec<ListeningSocket>>);
 
 impl ListenTables {
     /// Returns the sockets on which a process listens, in order.
-    pub(crate) fn of_process(&mut self, pid: u32) -> BTreeSet<ListeningSocket> {
+    pub(crate) fn process_sockets(&mut self, pid: u32) -> BTreeSet<ListeningSocket> {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let sockets = sockets(&process);
         let network = fs::metadata(process.join("ns/net"));
@@ -48,7 +48,7 @@ impl ListenTables {
 /// ended or cannot be inspected.
 pub(crate) fn listening(pids: impl IntoIterator<Item = u32>) -> BTreeSet<u16> {
     let mut tables = ListenTables::default();
-    let sockets = pids.into_iter().flat_map(|pid| tables.of_process(pid));
+    let sockets = pids.into_iter().flat_map(|pid| tables.process_sockets(pid));
     sockets.map(|socket| socket.port).collect()
 }
 
@@ -167,7 +167,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let child = holder(listener);
         assert_eq!(listening([child.0.id()]), BTreeSet::from([port]));
-        let found = ListenTables::default().of_process(child.0.id());
+        let found = ListenTables::default().process_sockets(child.0.id());
         let found: Vec<_> = found.into_iter().collect();
         assert_eq!(found.len(), 1);
         let address = IpAddr::from(Ipv4Addr::LOCALHOST);

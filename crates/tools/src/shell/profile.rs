@@ -10,7 +10,7 @@ use haft_sandbox::{
 };
 
 /// Returns the sandbox profile of a command.
-pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
+pub(crate) fn sandbox_profile(confinement: &Confinement) -> SandboxProfile {
     let hidden = confinement.hidden.to_vec();
     let mut closed = ClosedDirectories {
         directories: confinement.closed.to_vec(),
@@ -52,7 +52,7 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
 /// Returns the sandbox profile of a program that exchanges files with haft. It is never read-only,
 /// because a read-only profile would give the program a private copy of these files.
 pub(crate) fn shared(confinement: &Confinement) -> SandboxProfile {
-    match of(confinement) {
+    match sandbox_profile(confinement) {
         SandboxProfile::ReadOnly(ReadOnlyProfile { hidden, closed }) => {
             SandboxProfile::Workspace(WorkspaceProfile {
                 writable: Vec::new(),

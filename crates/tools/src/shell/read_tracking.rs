@@ -52,7 +52,7 @@ fn shown(analysis: &Analysis, command: &str) -> Option<ShownFile> {
     if part.text != command.trim() || !part.assignments.is_empty() {
         return None;
     }
-    let name = part.called()?;
+    let name = part.command_name()?;
     let whole = WHOLE.contains(&name);
     let prints = name != "sed" || has_option(part, "-n");
     if !(whole || PART.contains(&name) && prints) {
@@ -63,7 +63,7 @@ fn shown(analysis: &Analysis, command: &str) -> Option<ShownFile> {
         .effects
         .iter()
         .filter_map(|effect| match effect {
-            Effect::Read(read) if read.content && !read.walks => Some(&read.path),
+            Effect::Read(read) if read.content && !read.is_recursive => Some(&read.path),
             _ => None,
         });
     let (Some(file), None) = (files.next(), files.next()) else {

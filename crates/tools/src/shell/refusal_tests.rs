@@ -8,7 +8,7 @@ fn found(output: &str, code: i32) -> Vec<SandboxRefusal> {
             cwd: Path::new("/w"),
             forbidden: &|path| !path.starts_with("/w"),
             unreadable: &|path| path.starts_with("/h").then(|| path.to_path_buf()),
-            untold: true,
+            homes_closed: true,
             network: SandboxNetwork::None,
         },
     )
@@ -358,7 +358,7 @@ fn the_network_is_not_to_blame_where_it_is_open_or_was_not_needed() {
         cwd: Path::new("/w"),
         forbidden: &|_| true,
         unreadable: &|_| None,
-        untold: false,
+        homes_closed: false,
         network: SandboxNetwork::Open,
     };
     assert_eq!(refusals(output, 6, &open), []);
@@ -405,7 +405,7 @@ fn every_pattern_can_be_built() {
     assert_eq!(HOSTS.len(), NAMED.len());
     assert!(quoted("'a'").is_some());
     assert!(path_above(&["failed to open: /a"]).is_some());
-    assert!(of_url("https://a/").is_some());
+    assert!(host_in_url("https://a/").is_some());
 }
 
 proptest::proptest! {

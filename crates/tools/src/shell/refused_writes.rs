@@ -77,7 +77,7 @@ fn is_incidental(path: &Path) -> bool {
 }
 
 /// Returns the note about refused writes, for a background command: no user is asked about it.
-pub(crate) fn note(paths: &[PathBuf]) -> Option<String> {
+pub(crate) fn refused_writes_note(paths: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = paths.iter().map(|path| escaped(path.as_os_str())).collect();
     (!names.is_empty()).then(|| {
         format!(

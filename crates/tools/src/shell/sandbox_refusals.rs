@@ -39,7 +39,7 @@ pub(crate) struct RefusalContext<'a> {
     /// Returns the real path, if the sandbox hides it from reading although the user may read it.
     pub(crate) unreadable: &'a dyn Fn(&Path) -> Option<PathBuf>,
     /// The home directories are closed, because it is not known what the line reads.
-    pub(crate) untold: bool,
+    pub(crate) homes_closed: bool,
     /// The hosts that the command may contact.
     pub(crate) network: SandboxNetwork,
 }
@@ -162,7 +162,7 @@ fn unread(
         Some(path) => {
             (confined.unreadable)(&absolute(confined.cwd, path)).map(SandboxRefusal::Read)
         }
-        None => (confined.untold && *words == UNREAD[0]).then_some(SandboxRefusal::Homes),
+        None => (confined.homes_closed && *words == UNREAD[0]).then_some(SandboxRefusal::Homes),
     }
 }
 
@@ -173,12 +173,12 @@ fn absolute(cwd: &Path, path: &str) -> PathBuf {
 
 /// Returns the path in a message whose reason is at these bytes.
 fn path_in(line: &str, from: usize, to: usize) -> Option<&str> {
-    behind(&line[to..]).or_else(|| before(&line[..from]))
+    path_after_reason(&line[to..]).or_else(|| path_before_reason(&line[..from]))
 }
 
 /// Finds a path after the reason: `…: 'path'`, `…, open 'path'`, `… (os error 30) at path "path"`,
 /// `… @ rb_sysopen - path`.
-fn behind(text: &str) -> Option<&str> {
+fn path_after_reason(text: &str) -> Option<&str> {
     let ruby = || {
         text.strip_prefix(" @ ")?
             .split_once(" - ")
@@ -189,7 +189,7 @@ fn behind(text: &str) -> Option<&str> {
 
 /// Finds a path before the reason: `program: cannot do it to 'path'`, `program: path`, `open path`,
 /// `path: Cannot open`, `path (`.
-fn before(text: &str) -> Option<&str> {
+fn path_before_reason(text: &str) -> Option<&str> {
     // The text is part of another sentence, not a reason.
     let text = text
         .strip_suffix(": ")
@@ -208,7 +208,7 @@ fn before(text: &str) -> Option<&str> {
         return rest.last().copied();
     }
     let (last, earlier) = segments.split_last()?;
-    if let Some(path) = in_words(last, !earlier.is_empty()) {
+    if let Some(path) = path_in_phrase(last, !earlier.is_empty()) {
         return Some(path);
     }
     // `tar: path: Cannot open: …`; the first part is the program.
@@ -230,7 +230,7 @@ const NO_PATH: &[&str] = &[
     "write",
 ];
 
-fn in_words(text: &str, behind_program: bool) -> Option<&str> {
+fn path_in_phrase(text: &str, behind_program: bool) -> Option<&str> {
     let path = match text.rsplit_once(' ') {
         None if behind_program || text.contains(['/', '.']) => text,
         Some((phrase, word)) if word.contains(['/', '.']) || is_deed(phrase) => word,
@@ -330,14 +330,14 @@ fn host(lines: &[&str], at: usize, code: i32, network: SandboxNetwork) -> Option
         return None;
     }
     let near = lines[at.saturating_sub(3)..=at].iter().rev();
-    let host = near.filter_map(|line| of_url(line)).next();
+    let host = near.filter_map(|line| host_in_url(line)).next();
     match host {
         Some(host) if is_local(&host) => None,
         host => Some(host),
     }
 }
 
-fn of_url(line: &str) -> Option<String> {
+fn host_in_url(line: &str) -> Option<String> {
     static URL: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?:https?|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)").ok());
     let host = URL.as_ref()?.captures(line)?.get(1)?;

@@ -62,26 +62,26 @@ pub struct ShellService {
     /// failed.
     scratch: OnceLock<Option<ScratchLease>>,
     /// The cached sandboxes, the newest first.
-    standing: tokio::sync::Mutex<Vec<SandboxEntry>>,
+    sandboxes: tokio::sync::Mutex<Vec<CachedSandbox>>,
     /// The background tasks.
     tasks: Arc<ShellTasks>,
     /// The calls that are waiting for a command.
-    waiting: Mutex<HashMap<CallId, DetachableCall>>,
+    waiting_calls: Mutex<HashMap<CallId, WaitingCall>>,
     /// Decides which hosts commands may contact.
     gate: Arc<HostGate>,
     /// The definitions of the user's own shell, read on first use. `None` if they are disabled or
     /// could not be read.
-    taken: OnceCell<Option<UserShellSnapshot>>,
+    user_shell: OnceCell<Option<UserShellSnapshot>>,
     /// The files of stored outputs with their sizes, the oldest first.
-    outputs: Mutex<VecDeque<(PathBuf, u64)>>,
+    stored_outputs: Mutex<VecDeque<(PathBuf, u64)>>,
     /// The interpreters of the REPL tool.
     interpreters: Interpreters,
     /// Whether the notice that undo does not cover commands was sent.
-    told_uncovered: AtomicBool,
+    undo_warning_sent: AtomicBool,
     /// Whether the notice that commands are not fully confined was sent.
-    told_weak: AtomicBool,
+    weak_sandbox_reported: AtomicBool,
     /// Whether the sandbox that was started or probed last fully confines commands.
-    is_strong: AtomicBool,
+    is_fully_confined: AtomicBool,
     /// The cache directories of tools that haft created for commands.
     caches: CreatedCaches,
 }
@@ -90,9 +90,9 @@ pub struct ShellService {
 #[derive(Debug, Clone)]
 struct UserShellSnapshot {
     /// A script with the functions and aliases. Every command's shell sources it first.
-    file: PathBuf,
+    script: PathBuf,
     /// The value of PATH.
-    path: String,
+    path_variable: String,
 }
 
 /// The maximum total size of stored command outputs, in bytes. The outputs of background tasks are
@@ -104,12 +104,12 @@ const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
 const MOST_STANDING: usize = 6;
 
 /// A cached sandbox and the settings for which it was created.
-struct SandboxEntry {
+struct CachedSandbox {
     sandbox: Sandbox,
-    settings: ShellSettings,
+    settings: EnvironmentSettings,
 }
 
-impl fmt::Debug for SandboxEntry {
+impl fmt::Debug for CachedSandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CachedSandbox")
     }
@@ -118,14 +118,14 @@ impl fmt::Debug for SandboxEntry {
 /// The settings for the environment variables of commands. Commands with different settings run in
 /// different sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ShellSettings {
+struct EnvironmentSettings {
     /// The variables to set. An empty value removes an inherited variable.
     env: Arc<BTreeMap<String, String>>,
     /// The names of variables that commands must never get.
     withheld: Arc<[String]>,
 }
 
-impl ShellSettings {
+impl EnvironmentSettings {
     /// Returns the complete environment of a command. `user_path` is the PATH of the user's own
     /// shell, if known.
     fn environment(
@@ -170,17 +170,17 @@ impl ShellService {
             program: program.cloned(),
             folder: folder.to_path_buf(),
             scratch: OnceLock::new(),
-            standing: tokio::sync::Mutex::default(),
+            sandboxes: tokio::sync::Mutex::default(),
             tasks: Arc::new(ShellTasks::new(notices)),
-            waiting: Mutex::default(),
+            waiting_calls: Mutex::default(),
             gate: Arc::default(),
-            taken: OnceCell::new(),
-            outputs: Mutex::default(),
+            user_shell: OnceCell::new(),
+            stored_outputs: Mutex::default(),
             interpreters: Interpreters::default(),
             caches: CreatedCaches::default(),
-            told_uncovered: AtomicBool::new(false),
-            told_weak: AtomicBool::new(false),
-            is_strong: AtomicBool::new(false),
+            undo_warning_sent: AtomicBool::new(false),
+            weak_sandbox_reported: AtomicBool::new(false),
+            is_fully_confined: AtomicBool::new(false),
         }
     }
 
@@ -191,29 +191,29 @@ impl ShellService {
 
     /// Moves the command for which a call is waiting to the background, so that the call returns.
     /// Returns `false` if the call is not waiting for a command.
-    pub fn background(&self, call: CallId) -> bool {
-        let calls = self.waiting();
+    pub fn move_to_background(&self, call: CallId) -> bool {
+        let calls = self.lock_waiting_calls();
         calls
             .get(&call)
-            .map(|waiting| waiting.told.notify_one())
+            .map(|waiting| waiting.detach_signal.notify_one())
             .is_some()
     }
 
     /// Like [`ShellService::background`], but for the call with this tool use id, or for all
     /// waiting calls if there is no id. Returns the number of calls.
-    pub fn background_named(&self, tool_use_id: Option<&str>) -> usize {
-        let calls = self.waiting();
+    pub fn move_calls_to_background(&self, tool_use_id: Option<&str>) -> usize {
+        let calls = self.lock_waiting_calls();
         let selected = calls
             .values()
             .filter(|waiting| tool_use_id.is_none_or(|id| *waiting.tool_use_id == *id));
-        selected.map(|waiting| waiting.told.notify_one()).count()
+        selected.map(|waiting| waiting.detach_signal.notify_one()).count()
     }
 
     /// Ends all background tasks, interpreters and sandboxes, and all processes in them.
     pub async fn close(&self) {
         self.tasks.stop_all().await;
         self.interpreters.close().await;
-        let entries = std::mem::take(&mut *self.standing.lock().await);
+        let entries = std::mem::take(&mut *self.sandboxes.lock().await);
         for entry in entries {
             entry.sandbox.close().await;
         }
@@ -226,7 +226,7 @@ impl ShellService {
     }
 
     /// Returns the cache directories of tools that haft created for commands.
-    pub(crate) fn caches(&self) -> &CreatedCaches {
+    pub(crate) fn created_caches(&self) -> &CreatedCaches {
         &self.caches
     }
 
@@ -242,9 +242,9 @@ impl ShellService {
 
     /// Returns the connections that the proxies of all sandboxes refused in this session, each as
     /// text: host, port and reason.
-    pub(crate) async fn refused_hosts(&self) -> Vec<String> {
+    pub(crate) async fn refused_connections(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for entry in &*self.standing.lock().await {
+        for entry in &*self.sandboxes.lock().await {
             let connections = entry.sandbox.network_log().await;
             let refused = connections
                 .into_iter()
@@ -252,7 +252,7 @@ impl ShellService {
             lines.extend(refused.map(|connection| {
                 format!(
                     "{}, port {}: {}",
-                    connection.host, connection.port, connection.because
+                    connection.host, connection.port, connection.reason
                 )
             }));
         }
@@ -266,8 +266,8 @@ impl ShellService {
 
     /// Returns a notice that undo does not cover the changes of a command, for this reason. Returns
     /// it only once per session.
-    pub(crate) fn undo_warning(&self, reason: &str) -> Option<String> {
-        let was_sent = self.told_uncovered.swap(true, Ordering::Relaxed);
+    pub(crate) fn take_undo_warning(&self, reason: &str) -> Option<String> {
+        let was_sent = self.undo_warning_sent.swap(true, Ordering::Relaxed);
         (!was_sent).then(|| {
             format!(
                 "Undo does not cover all changes of commands here: {reason}. This notice is not \
@@ -278,9 +278,9 @@ impl ShellService {
 
     /// Records a stored output file and its size. If all stored outputs together exceed
     /// [`MOST_OUTPUT`], removes the oldest files.
-    pub(crate) async fn remember(&self, path: PathBuf, bytes: u64) {
+    pub(crate) async fn record_stored_output(&self, path: PathBuf, bytes: u64) {
         let surplus = {
-            let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut outputs = self.stored_outputs.lock().unwrap_or_else(PoisonError::into_inner);
             outputs.push_back((path, bytes));
             let mut total: u64 = outputs.iter().map(|(_, bytes)| bytes).sum();
             let mut surplus = Vec::new();
@@ -302,8 +302,8 @@ impl ShellService {
 
     /// Returns the definitions of the user's own shell, if they are enabled. The first call runs
     /// the user's rc file.
-    async fn taken(&self) -> Option<&UserShellSnapshot> {
-        let user_shell = self.taken.get_or_init(|| async {
+    async fn user_shell_snapshot(&self) -> Option<&UserShellSnapshot> {
+        let user_shell = self.user_shell.get_or_init(|| async {
             let is_enabled = self
                 .program
                 .as_ref()
@@ -317,8 +317,8 @@ impl ShellService {
             let written = blocking(move || capture::create(&new_file)?.write_all(text.as_bytes()));
             written.await.ok()?.ok()?;
             Some(UserShellSnapshot {
-                file,
-                path: snapshot.path,
+                script: file,
+                path_variable: snapshot.path,
             })
         });
         user_shell.await.as_ref()
@@ -336,49 +336,49 @@ impl ShellService {
 
     /// Registers a call that waits for its command. While the returned value exists,
     /// [`ShellService::background`] can move the command to the background.
-    pub(crate) fn detach_request(&self, cx: &CallContext) -> DetachRequest<'_> {
+    pub(crate) fn register_waiting_call(&self, cx: &CallContext) -> WaitingCallGuard<'_> {
         let signal = Arc::new(Notify::new());
-        let waiting = DetachableCall {
+        let waiting = WaitingCall {
             tool_use_id: Arc::clone(&cx.tool_use_id),
-            told: Arc::clone(&signal),
+            detach_signal: Arc::clone(&signal),
         };
-        self.waiting().insert(cx.call, waiting);
-        DetachRequest {
+        self.lock_waiting_calls().insert(cx.call, waiting);
+        WaitingCallGuard {
             shell: self,
             call: cx.call,
-            told: signal,
+            detach_signal: signal,
         }
     }
 
     /// Starts a command in its sandbox. Its output goes to `capture`.
-    pub(crate) async fn start(
+    pub(crate) async fn start_command(
         &self,
         confinement: &Confinement,
         command: ShellCommand,
         capture: OutputCapture,
     ) -> Result<Arc<CommandJob>, ToolError> {
-        let profile = &profile::of(confinement);
-        let sandbox = self.sandbox(confinement).await?;
+        let profile = &profile::sandbox_profile(confinement);
+        let sandbox = self.sandbox_for(confinement).await?;
         let not_run =
             |reason: String| ToolError::Failed(format!("The command was not run: {reason}"));
         let mechanism = sandbox.prepare(profile).await;
         // If the sandbox is weak, the user should know before the command runs.
-        self.note(
+        self.record_mechanism(
             profile,
             mechanism.map_err(|error| not_run(error.to_string()))?,
         );
         // The prepared mechanism may fail when the command starts, and the sandbox would then use a
         // weaker one. So the limit is checked there, too.
-        let weakest = weakest(confinement);
+        let weakest = weakest_allowed_mechanism(confinement);
         let handle = match sandbox.start_no_weaker(profile, command, weakest).await {
             Ok(handle) => handle,
             Err(SandboxError::TooWeak { found }) => {
-                self.note(profile, found);
-                return Err(not_run(too_weak(confinement, &sandbox).await));
+                self.record_mechanism(profile, found);
+                return Err(not_run(too_weak_reason(confinement, &sandbox).await));
             }
             Err(error) => return Err(not_run(error.to_string())),
         };
-        self.note(profile, handle.mechanism());
+        self.record_mechanism(profile, handle.mechanism());
         Ok(Arc::new(CommandJob::new(sandbox, handle, capture)))
     }
 
@@ -389,20 +389,20 @@ impl ShellService {
         confinement: &Confinement,
         mut program: ConfinedProgram,
     ) -> Result<(Sandbox, ConfinedProcess), ToolError> {
-        let profile = &profile::of(confinement);
-        let sandbox = self.sandbox(confinement).await?;
+        let profile = &profile::sandbox_profile(confinement);
+        let sandbox = self.sandbox_for(confinement).await?;
         program.env = sandbox.environment(profile);
         let not_started =
             |reason: String| ToolError::Failed(format!("It was not started: {reason}"));
-        let weakest = weakest(confinement);
+        let weakest = weakest_allowed_mechanism(confinement);
         match sandbox.start_program(profile, program, weakest).await {
             Ok(process) => {
-                self.note(profile, process.mechanism());
+                self.record_mechanism(profile, process.mechanism());
                 Ok((sandbox, process))
             }
             Err(SandboxError::TooWeak { found }) => {
-                self.note(profile, found);
-                Err(not_started(too_weak(confinement, &sandbox).await))
+                self.record_mechanism(profile, found);
+                Err(not_started(too_weak_reason(confinement, &sandbox).await))
             }
             Err(error) => Err(not_started(error.to_string())),
         }
@@ -411,9 +411,9 @@ impl ShellService {
     /// Returns a new path for the temporary files of a long-running confined program. The path is
     /// short, like [`ShellService::scratch`].
     #[cfg(feature = "browser")]
-    pub(crate) fn scratch_for(&self, program: &str) -> PathBuf {
+    pub(crate) fn new_program_scratch(&self, program: &str) -> PathBuf {
         static STARTED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
-        let mut path = self.scratch().into_os_string();
+        let mut path = self.scratch_folder().into_os_string();
         path.push(format!(
             "-{program}{}",
             STARTED.fetch_add(1, Ordering::Relaxed)
@@ -424,14 +424,14 @@ impl ShellService {
     /// Like [`ShellService::start_program`], but with this profile and with the environment that
     /// `program` contains. Returns `None` if only a weaker mechanism than `weakest` is available.
     #[cfg(feature = "browser")]
-    pub(crate) async fn start_under(
+    pub(crate) async fn start_program_with_profile(
         &self,
         confinement: &Confinement,
         profile: &SandboxProfile,
         program: ConfinedProgram,
         weakest: Mechanism,
     ) -> Result<Option<ConfinedProcess>, ToolError> {
-        let sandbox = self.sandbox(confinement).await?;
+        let sandbox = self.sandbox_for(confinement).await?;
         let name = program.program.display().to_string();
         match sandbox.start_program(profile, program, weakest).await {
             Ok(process) => Ok(Some(process)),
@@ -443,12 +443,12 @@ impl ShellService {
     }
 
     /// Returns the cached sandbox for the settings in `confinement`, or creates it.
-    pub(crate) async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
-        let settings = ShellSettings {
+    pub(crate) async fn sandbox_for(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
+        let settings = EnvironmentSettings {
             env: Arc::clone(&confinement.env),
             withheld: Arc::clone(&confinement.withheld),
         };
-        let mut entries = self.standing.lock().await;
+        let mut entries = self.sandboxes.lock().await;
         if let Some(entry) = entries.iter().find(|entry| entry.settings == settings) {
             return Ok(entry.sandbox.clone());
         }
@@ -458,31 +458,31 @@ impl ShellService {
             .map(|program| program.path.clone())
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
         let shell = system_shell().ok_or(ToolError::Unavailable("bash"))?;
-        let user_shell = self.taken().await.cloned();
+        let user_shell = self.user_shell_snapshot().await.cloned();
         let resources = limits::resources(|name| {
             let from_settings = settings.env.get(name).cloned();
             from_settings.or_else(|| env::var(name).ok())
         });
         let environment_settings = settings.clone();
-        let user_path = user_shell.as_ref().map(|shell| shell.path.clone());
+        let user_path = user_shell.as_ref().map(|shell| shell.path_variable.clone());
         let sandbox = Sandbox::new(SandboxSetup {
             program,
             shell,
             environment: Arc::new(move |profile| {
                 environment_settings.environment(profile, user_path.as_deref())
             }),
-            scratch: self.scratch(),
-            snapshot: user_shell.map(|shell| shell.file),
+            scratch: self.scratch_folder(),
+            snapshot: user_shell.map(|shell| shell.script),
             gate: Some(Arc::<HostGate>::clone(&self.gate)),
-            best: Mechanism::Namespaces,
-            resources,
+            strictest_mechanism: Mechanism::Namespaces,
+            resource_limits: resources,
         });
         // If the cache is full, the oldest sandbox is removed. Commands that are running in it hold
         // their own reference.
         entries.truncate(MOST_STANDING - 1);
         entries.insert(
             0,
-            SandboxEntry {
+            CachedSandbox {
                 sandbox: sandbox.clone(),
                 settings,
             },
@@ -497,7 +497,7 @@ impl ShellService {
     /// and sockets in `/tmp` remain visible, and no file that a command creates there disappears
     /// silently. This is as safe as a separate `/tmp`, because commands cannot change anything else
     /// in `/tmp` without approval.
-    pub(crate) fn scratch(&self) -> PathBuf {
+    pub(crate) fn scratch_folder(&self) -> PathBuf {
         let create = || ScratchLease::create(Path::new("/tmp")).ok();
         let lease = self.scratch.get_or_init(create).as_ref();
         lease.map_or_else(
@@ -509,25 +509,25 @@ impl ShellService {
     /// Records how strong the mechanism is that confines commands. If it does not fully confine
     /// them, reports this to the user once per session. The profile `Full` needs no confinement, so
     /// it is ignored.
-    fn note(&self, profile: &SandboxProfile, mechanism: Mechanism) {
+    fn record_mechanism(&self, profile: &SandboxProfile, mechanism: Mechanism) {
         if *profile == SandboxProfile::Full {
             return;
         }
         let is_strong = mechanism < Mechanism::Reduced;
-        self.is_strong.store(is_strong, Ordering::Relaxed);
+        self.is_fully_confined.store(is_strong, Ordering::Relaxed);
         if let Some(warning) = mechanism.warning()
             && let Some(report) = self
                 .program
                 .as_ref()
                 .and_then(|program| program.on_weak.as_ref())
-            && !self.told_weak.swap(true, Ordering::Relaxed)
+            && !self.weak_sandbox_reported.swap(true, Ordering::Relaxed)
         {
             report(&warning);
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, DetachableCall>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_waiting_calls(&self) -> MutexGuard<'_, HashMap<CallId, WaitingCall>> {
+        self.waiting_calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -539,13 +539,13 @@ impl ProbeConfinement for ShellService {
         Box::pin(async move {
             // Usually one probe per session is enough. If a later sandbox is weaker, `start` does
             // not run commands that must be confined.
-            if self.is_strong.load(Ordering::Relaxed) {
+            if self.is_fully_confined.load(Ordering::Relaxed) {
                 return Some(ConfinementStrength::Whole);
             }
-            let profile = &profile::of(confinement);
-            let sandbox = self.sandbox(confinement).await.ok()?;
+            let profile = &profile::sandbox_profile(confinement);
+            let sandbox = self.sandbox_for(confinement).await.ok()?;
             let mechanism = sandbox.prepare(profile).await.ok()?;
-            self.note(profile, mechanism);
+            self.record_mechanism(profile, mechanism);
             Some(match mechanism {
                 Mechanism::Namespaces | Mechanism::Bubblewrap => ConfinementStrength::Whole,
                 Mechanism::Reduced => ConfinementStrength::Reduced,
@@ -556,7 +556,7 @@ impl ProbeConfinement for ShellService {
 }
 
 /// Returns the weakest mechanism that is sufficient for a command with this confinement.
-fn weakest(confinement: &Confinement) -> Mechanism {
+fn weakest_allowed_mechanism(confinement: &Confinement) -> Mechanism {
     match (confinement.required, confinement.only_confined) {
         (true, _) => Mechanism::Bubblewrap,
         (false, true) => Mechanism::Reduced,
@@ -566,7 +566,7 @@ fn weakest(confinement: &Confinement) -> Mechanism {
 
 /// Returns the reason why a command does not run, as text for the model: no available mechanism
 /// confines it as strictly as required.
-async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
+async fn too_weak_reason(confinement: &Confinement, sandbox: &Sandbox) -> String {
     if !confinement.required {
         return "no sandbox works here, and the command was allowed without asking only because it \
                 would run in one. Call it again: the user is then asked."
@@ -581,31 +581,31 @@ async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
 }
 
 /// The registration of a call that waits for its command. It ends when this value is dropped.
-pub(crate) struct DetachRequest<'a> {
+pub(crate) struct WaitingCallGuard<'a> {
     shell: &'a ShellService,
     call: CallId,
     /// Notified when the command is to be moved to the background.
-    told: Arc<Notify>,
+    detach_signal: Arc<Notify>,
 }
 
 /// A call that waits for its command.
 #[derive(Debug)]
-struct DetachableCall {
+struct WaitingCall {
     /// The id that the model provider gave the call.
     tool_use_id: Arc<str>,
     /// Notify this to move the command to the background.
-    told: Arc<Notify>,
+    detach_signal: Arc<Notify>,
 }
 
-impl DetachRequest<'_> {
+impl WaitingCallGuard<'_> {
     /// Waits until the call is to stop waiting and move its command to the background.
-    pub(crate) async fn asked(&self) {
-        self.told.notified().await;
+    pub(crate) async fn wait_for_detach(&self) {
+        self.detach_signal.notified().await;
     }
 }
 
-impl Drop for DetachRequest<'_> {
+impl Drop for WaitingCallGuard<'_> {
     fn drop(&mut self) {
-        self.shell.waiting().remove(&self.call);
+        self.shell.lock_waiting_calls().remove(&self.call);
     }
 }

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_sandbox::{CommandNetwork, NetworkId, PROXY_PORT, PinnedProcess, Process, network::Host};
+use haft_sandbox::{CommandNetwork, NetworkId, PROXY_PORT, PinnedProcess, ProcessInfo, network::Host};
 
 use super::{
     ShellService,
@@ -31,7 +31,7 @@ pub(crate) struct SessionListener {
     pub(crate) socket: ListeningSocket,
     pub(crate) place: ListenerPlace,
     /// The name of the listening command, for users and models.
-    pub(crate) by: String,
+    pub(crate) server: String,
     /// The process that was inspected.
     process: Option<Arc<SeenProcess>>,
 }
@@ -101,7 +101,7 @@ impl SessionPorts {
         let mut found = places.into_values();
         match (found.next(), found.next()) {
             (None, _) => match unreachable {
-                Some(one) => PortServer::Unreachable(&one.by),
+                Some(one) => PortServer::Unreachable(&one.server),
                 None => PortServer::None,
             },
             (Some((one, answers)), None) => {
@@ -116,8 +116,8 @@ impl SessionPorts {
                 }
             }
             (Some((first, _)), Some((second, _))) => {
-                let others = found.map(|(one, _)| one.by.as_str());
-                let first = [first.by.as_str(), second.by.as_str()];
+                let others = found.map(|(one, _)| one.server.as_str());
+                let first = [first.server.as_str(), second.server.as_str()];
                 PortServer::Several(first.into_iter().chain(others).collect())
             }
         }
@@ -130,25 +130,25 @@ impl SessionPorts {
         !matches!(self.server(host, port), PortServer::None)
             && listeners.all(|one| {
                 one.process.as_ref().is_some_and(|process| {
-                    ports::holds(process.pid, &one.socket) && process.pinned.is_there()
+                    ports::holds(process.pid, &one.socket) && process.pinned.is_alive()
                 })
             })
     }
 
     /// Returns all ports, each with a command that listens on it.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u16, &str)> {
-        self.0.iter().map(|one| (one.socket.port, one.by.as_str()))
+        self.0.iter().map(|one| (one.socket.port, one.server.as_str()))
     }
 
     /// Creates a result from these listeners.
     #[cfg(test)]
-    pub(crate) fn of(
+    pub(crate) fn from_listeners(
         listeners: impl IntoIterator<Item = (ListeningSocket, ListenerPlace, &'static str)>,
     ) -> Self {
         let listener = |(socket, place, by): (_, _, &str)| SessionListener {
             socket,
             place,
-            by: by.to_owned(),
+            server: by.to_owned(),
             process: None,
         };
         Self(listeners.into_iter().map(listener).collect())
@@ -181,14 +181,14 @@ struct ListeningProcess {
 
 impl ListeningProcess {
     /// Inspects a process. Returns `None` if it listens on no socket.
-    fn of(pid: u32, tables: &mut ListenTables) -> Option<Self> {
+    fn inspect(pid: u32, tables: &mut ListenTables) -> Option<Self> {
         // The process is pinned before it is inspected. If the pinned process still exists
         // afterwards, it is the one that was inspected.
-        let pinned = PinnedProcess::of(pid)?;
-        let sockets = tables.of_process(pid);
+        let pinned = PinnedProcess::from_pid(pid)?;
+        let sockets = tables.process_sockets(pid);
         (!sockets.is_empty()).then(|| Self {
             process: Arc::new(SeenProcess { pid, pinned }),
-            network: NetworkId::of(pid),
+            network: NetworkId::for_process(pid),
             sockets,
         })
     }
@@ -197,11 +197,11 @@ impl ListeningProcess {
 fn listening_processes(pids: Vec<u32>) -> Vec<ListeningProcess> {
     let mut tables = ListenTables::default();
     let all = pids.into_iter();
-    all.filter_map(|pid| ListeningProcess::of(pid, &mut tables))
+    all.filter_map(|pid| ListeningProcess::inspect(pid, &mut tables))
         .collect()
 }
 
-fn pids_of(processes: &[Process]) -> Vec<u32> {
+fn pids_of(processes: &[ProcessInfo]) -> Vec<u32> {
     processes.iter().map(|process| process.pid).collect()
 }
 
@@ -245,7 +245,7 @@ fn listeners(
 ) -> Vec<SessionListener> {
     let own = NetworkId::own();
     let is_of_it =
-        |one: &&ListeningProcess| still.contains(&one.process.pid) && one.process.pinned.is_there();
+        |one: &&ListeningProcess| still.contains(&one.process.pid) && one.process.pinned.is_alive();
     let listeners = seen.iter().filter(is_of_it).flat_map(|one| {
         let place = match (one.network, of_command) {
             (Some(network), _) if Some(network) == own => ListenerPlace::Machine,
@@ -257,7 +257,7 @@ fn listeners(
         one.sockets.iter().map(move |socket| SessionListener {
             socket: *socket,
             place: place.clone(),
-            by: by.to_owned(),
+            server: by.to_owned(),
             process: Some(Arc::clone(&one.process)),
         })
     });
@@ -294,7 +294,7 @@ mod tests {
     /// Who serves it, in a line.
     fn server(ports: &[Listener], host: &str, port: u16) -> String {
         let host = Host::parse(host.as_bytes()).unwrap();
-        match SessionPorts::of(ports.to_vec()).server(&host, port) {
+        match SessionPorts::from_listeners(ports.to_vec()).server(&host, port) {
             PortServer::None => "none".to_owned(),
             PortServer::Machine(addresses) => format!("machine {addresses:?}"),
             PortServer::Command(_, addresses) => format!("command {addresses:?}"),
@@ -344,7 +344,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let own = std::process::id();
         let seen = || {
-            let mut seen = ListeningProcess::of(own, &mut ListenTables::default()).unwrap();
+            let mut seen = ListeningProcess::inspect(own, &mut ListenTables::default()).unwrap();
             seen.sockets.retain(|socket| socket.port == port);
             [seen]
         };
@@ -362,7 +362,7 @@ mod tests {
         // Its number may be another's by now.
         let mut child = haft_testkit::command("true").spawn().unwrap();
         let pid = child.id();
-        let pinned = PinnedProcess::of(pid).unwrap();
+        let pinned = PinnedProcess::from_pid(pid).unwrap();
         ended.process = Arc::new(SeenProcess { pid, pinned });
         child.wait().unwrap();
         assert!(listeners(&[ended], &[pid], None, "a").is_empty());

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, AgentAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects,
-    Profile, ServiceNeed, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    ToolAccess, AgentAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects,
+    ToolProfile, ServiceNeed, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
     ToolPermission,
 };
 use regex::Regex;
@@ -69,23 +69,23 @@ impl Tool for TaskOutput {
     type Input = Input;
     const NAME: &'static str = "TaskOutput";
 
-    fn profile(&self) -> Profile {
+    fn profile(&self) -> ToolProfile {
         let aliases = [
             "BashOutput",
             "AgentOutput",
             "AgentOutputTool",
             "BashOutputTool",
         ];
-        Profile {
+        ToolProfile {
             aliases: aliases.map(Into::into).into(),
             family: "shell".into(),
             deferred: true,
             search_hint: "output result status of a background task wait".into(),
-            access: Access::Reads,
+            access: ToolAccess::Reads,
             agents: AgentAccess::Main,
             // The background task may be a subagent.
             needs: const { &[ServiceNeed::either::<ShellProgram, Subagents>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -127,7 +127,7 @@ impl Tool for TaskOutput {
         if let Some(longest) = input.wait() {
             waited = true;
             tokio::select! {
-                _ = job.gone() => job.drain_output().await,
+                _ = job.wait_until_gone() => job.drain_output().await,
                 () = sleep(longest) => {}
                 () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             }
@@ -266,7 +266,7 @@ fn output(
             news.skipped
         ));
     }
-    for note in news.trouble.iter().chain(&info.notes) {
+    for note in news.file_error.iter().chain(&info.notes) {
         lines.push(format!("<note>{note}</note>"));
     }
     // A delimiter in the output must not end the block.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, CheckOutcome, Effects,
-    Profile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    ToolAccess, AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, CheckOutcome, Effects,
+    ToolProfile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
     ToolPermission,
 };
 use schemars::JsonSchema;
@@ -27,14 +27,14 @@ impl Tool for TaskStop {
     type Input = Input;
     const NAME: &'static str = "TaskStop";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             aliases: vec!["KillShell".into(), "KillBash".into()],
             family: "shell".into(),
             search_hint: "stop kill end background task process server".into(),
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             needs: const { &[ServiceNeed::either::<ShellProgram, Subagents>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -69,7 +69,7 @@ impl Tool for TaskStop {
         let stopped = shell.tasks().stop(id).await.map_err(|stop| {
             ToolError::Failed(match stop {
                 StopTaskError::Unknown => unknown(id, &cx.services),
-                StopTaskError::Over(info) => {
+                StopTaskError::AlreadyEnded(info) => {
                     let ended = info.ended.unwrap_or_default();
                     format!(
                         "Task {id} is not running: it is {} ({ended}).",

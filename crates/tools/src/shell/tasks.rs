@@ -33,7 +33,7 @@ const REMEMBERED: usize = 200;
 /// The background tasks of a session.
 #[derive(Debug)]
 pub struct ShellTasks {
-    kept: Mutex<TaskTable>,
+    table: Mutex<TaskTable>,
     notices: Arc<BackgroundTasks>,
 }
 
@@ -57,7 +57,7 @@ struct ShellTask {
     /// The offset up to which the output was returned.
     read: u64,
     /// The model was informed of the task's end.
-    told: bool,
+    end_reported: bool,
     /// Notes on the end of the task, such as files that were reverted.
     notes: Vec<String>,
 }
@@ -93,7 +93,7 @@ pub(crate) struct TaskOutputChunk {
     /// The number of bytes before these that were skipped, because there was too much output.
     pub(crate) skipped: u64,
     /// The reason why the output file is incomplete, if so.
-    pub(crate) trouble: Option<String>,
+    pub(crate) file_error: Option<String>,
 }
 
 /// A task to be registered.
@@ -118,21 +118,21 @@ pub(crate) struct NewTask {
 impl ShellTasks {
     pub(crate) fn new(notices: Arc<BackgroundTasks>) -> Self {
         Self {
-            kept: Mutex::default(),
+            table: Mutex::default(),
             notices,
         }
     }
 
     /// Returns all tasks, the oldest first.
     pub fn list(&self) -> Vec<TaskInfo> {
-        let kept = self.kept();
+        let kept = self.lock_table();
         kept.tasks.iter().map(|(id, task)| task.info(*id)).collect()
     }
 
     /// Ends all running tasks.
     pub async fn stop_all(&self) {
         let running: Vec<Arc<CommandJob>> = {
-            let kept = self.kept();
+            let kept = self.lock_table();
             let running = kept.tasks.values().filter(|task| task.is_running());
             running.map(|task| Arc::clone(&task.job)).collect()
         };
@@ -140,28 +140,28 @@ impl ShellTasks {
             job.kill(KillCause::Stopped, STOP_GRACE);
         }
         for job in running {
-            let _ = timeout(STOP_GRACE + Duration::from_secs(1), job.gone()).await;
+            let _ = timeout(STOP_GRACE + Duration::from_secs(1), job.wait_until_gone()).await;
         }
     }
 
     /// Ends a running task. Returns its state, or an error if it has already ended.
     pub(crate) async fn stop(&self, id: &str) -> Result<TaskInfo, StopTaskError> {
         let (job, before) = {
-            let kept = self.kept();
+            let kept = self.lock_table();
             let Some((number, task)) = kept.find(id) else {
                 return Err(StopTaskError::Unknown);
             };
             (Arc::clone(&task.job), task.info(number))
         };
         if before.status != TaskStatus::Running {
-            return Err(StopTaskError::Over(before));
+            return Err(StopTaskError::AlreadyEnded(before));
         }
         job.kill(KillCause::Stopped, STOP_GRACE);
         // The kill is certain; the timeout is for a process that the kernel cannot end.
-        let _ = timeout(STOP_GRACE + Duration::from_secs(3), job.gone()).await;
-        let mut kept = self.kept();
+        let _ = timeout(STOP_GRACE + Duration::from_secs(3), job.wait_until_gone()).await;
+        let mut kept = self.lock_table();
         if let Some((_, task)) = kept.find_mut(id) {
-            task.told = true;
+            task.end_reported = true;
             self.notices.drop_notice(id);
         }
         let info = kept.find(id).map(|(number, task)| task.info(number));
@@ -171,7 +171,7 @@ impl ShellTasks {
     /// Returns the jobs of all running tasks, with the id and the command line of each.
     #[cfg(feature = "browser")]
     pub(crate) fn jobs(&self) -> Vec<(String, String, Arc<CommandJob>)> {
-        let kept = self.kept();
+        let kept = self.lock_table();
         let running = kept
             .tasks
             .iter()
@@ -186,16 +186,16 @@ impl ShellTasks {
 
     /// Returns the job of a task, to wait for it.
     pub(crate) fn job(&self, id: &str) -> Option<Arc<CommandJob>> {
-        let kept = self.kept();
+        let kept = self.lock_table();
         kept.find(id).map(|(_, task)| Arc::clone(&task.job))
     }
 
     /// Returns the new output of a task, at most the last `most` bytes. Waits for the disk.
     pub(crate) fn take_output(&self, id: &str, most: usize) -> Option<TaskOutputChunk> {
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         let (number, task) = kept.find_mut(id)?;
         let info = task.info(number);
-        let captured = task.job.capture.captured();
+        let captured = task.job.capture.snapshot();
         let end = captured
             .file
             .as_ref()
@@ -205,7 +205,7 @@ impl ShellTasks {
         let skipped = from.saturating_sub(task.read);
         task.read = task.read.max(from + bytes.len() as u64);
         // Above the size limit of the file, only the end of the output is available.
-        let mut trouble = captured.trouble;
+        let mut trouble = captured.file_error;
         if captured.total > end && trouble.is_none() {
             trouble = Some(format!(
                 "its output file ends after {end} bytes; {} more came",
@@ -213,14 +213,14 @@ impl ShellTasks {
             ));
         }
         if info.status != TaskStatus::Running {
-            task.told = true;
+            task.end_reported = true;
             self.notices.drop_notice(&info.id);
         }
         Some(TaskOutputChunk {
             info,
             bytes,
             skipped,
-            trouble,
+            file_error: trouble,
         })
     }
 
@@ -233,7 +233,7 @@ impl ShellTasks {
         };
         let tool_use_id = Some(new.tool_use_id).filter(|id| !id.is_empty());
         let number = {
-            let mut kept = self.kept();
+            let mut kept = self.lock_table();
             kept.made += 1;
             let number = kept.made;
             kept.tasks.insert(
@@ -247,7 +247,7 @@ impl ShellTasks {
                     tool_use_id: tool_use_id.clone(),
                     job: Arc::clone(&new.job),
                     read: new.read,
-                    told: false,
+                    end_reported: false,
                     notes: Vec::new(),
                 },
             );
@@ -276,7 +276,7 @@ impl ShellTasks {
 
     /// Returns an id for a monitor that does not run a command.
     pub(crate) fn new_monitor(&self) -> String {
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         kept.made += 1;
         id(TaskKind::Monitor, kept.made)
     }
@@ -289,30 +289,30 @@ impl ShellTasks {
     /// Reports a monitor's new lines, and returns the number of bytes. Holds the lock, so that no
     /// event follows the task's end.
     fn report(&self, number: u64, lines: &LineQueue) -> Option<u64> {
-        let kept = self.kept();
+        let kept = self.lock_table();
         let task = kept.tasks.get(&number)?;
         let event = lines.take()?;
         let bytes = event.bytes;
-        if !task.told && !event.text.is_empty() {
+        if !task.end_reported && !event.text.is_empty() {
             self.notices.report(task.report(number, event));
         }
         Some(bytes)
     }
 
-    fn over(&self, number: u64, notes: Vec<String>) {
-        let mut kept = self.kept();
+    fn record_end(&self, number: u64, notes: Vec<String>) {
+        let mut kept = self.lock_table();
         let Some(task) = kept.tasks.get_mut(&number) else {
             return;
         };
         if let Some(lines) = &task.lines {
             lines.finish();
-            let is_news = |event: &MonitorEvent| !task.told && !event.text.is_empty();
+            let is_news = |event: &MonitorEvent| !task.end_reported && !event.text.is_empty();
             if let Some(event) = lines.take().filter(is_news) {
                 self.notices.report(task.report(number, event));
             }
         }
         // The model has not seen these notes yet.
-        let told = task.told && notes.is_empty();
+        let told = task.end_reported && notes.is_empty();
         task.notes = notes;
         let notice = task.notice(number);
         drop(kept);
@@ -322,8 +322,8 @@ impl ShellTasks {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, TaskTable> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_table(&self) -> MutexGuard<'_, TaskTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -367,7 +367,7 @@ async fn watch(
     };
     if let (Some(tasks), Some(job)) = (tasks.upgrade(), job.upgrade()) {
         job.drain_output().await;
-        tasks.over(number, notes);
+        tasks.record_end(number, notes);
     }
 }
 
@@ -393,8 +393,8 @@ async fn pass_on(tasks: Weak<ShellTasks>, job: Weak<CommandJob>, number: u64, li
         let Some(bytes) = tasks.report(number, &lines) else {
             continue;
         };
-        if let Some(why) = rate.note(Instant::now(), bytes) {
-            job.kill(KillCause::Chatter(why), STOP_GRACE);
+        if let Some(why) = rate.record_event(Instant::now(), bytes) {
+            job.kill(KillCause::TooManyEvents(why), STOP_GRACE);
             return;
         }
     }
@@ -406,7 +406,7 @@ pub(crate) enum StopTaskError {
     /// No task has this id.
     Unknown,
     /// The task has already ended.
-    Over(TaskInfo),
+    AlreadyEnded(TaskInfo),
 }
 
 fn id(kind: TaskKind, number: u64) -> String {
@@ -505,7 +505,7 @@ impl ShellTask {
             None => (TaskStatus::Running, None, None),
             Some(ended) => {
                 let (status, code) = status(ended, cause);
-                (status, code, Some(words_of(ended, cause)))
+                (status, code, Some(end_description(ended, cause)))
             }
         };
         TaskInfo {
@@ -535,7 +535,7 @@ fn status(ended: &CommandEnd, cause: Option<KillCause>) -> (TaskStatus, Option<i
     }
 }
 
-fn words_of(ended: &CommandEnd, cause: Option<KillCause>) -> String {
+fn end_description(ended: &CommandEnd, cause: Option<KillCause>) -> String {
     if let Some(exceeded) = ended.exceeded {
         return format!("stopped: {exceeded}");
     }
@@ -546,7 +546,7 @@ fn words_of(ended: &CommandEnd, cause: Option<KillCause>) -> String {
         (Some(KillCause::TimedOut(after)), _) => {
             format!("stopped: it ran longer than {}", limits::format(after))
         }
-        (Some(KillCause::Chatter(why)), _) => format!("stopped: {why}"),
+        (Some(KillCause::TooManyEvents(why)), _) => format!("stopped: {why}"),
         (Some(KillCause::Flood), _) => "stopped: it wrote more than 5 GB".to_owned(),
         (None, ExitKind::Exited(code)) => format!("exit code {code}"),
         (None, ExitKind::Killed(signal)) => format!("killed by signal {signal}"),

@@ -15,7 +15,7 @@ pub(crate) struct TerminalText {
     /// The first bytes of an incomplete character.
     begun: Vec<u8>,
     parser: Parser,
-    screen: Screen,
+    screen: LineScreen,
     seen: ByteStats,
 }
 
@@ -150,7 +150,7 @@ impl TerminalText {
 
 /// One line of a terminal, and the finished lines above it.
 #[derive(Default)]
-struct Screen {
+struct LineScreen {
     done: String,
     line: String,
     /// The offset of the next character in the line, in bytes.
@@ -161,7 +161,7 @@ struct Screen {
     in_picture: bool,
 }
 
-impl Screen {
+impl LineScreen {
     fn end_line(&mut self, with_end: bool) {
         self.done.push_str(&self.line);
         if with_end {
@@ -186,7 +186,7 @@ impl Screen {
     }
 }
 
-impl Perform for Screen {
+impl Perform for LineScreen {
     fn print(&mut self, character: char) {
         if character.is_control() {
             return;

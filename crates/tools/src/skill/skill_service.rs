@@ -34,7 +34,7 @@ pub struct SkillService {
     pub effort: Option<String>,
     /// Whether to record which skills the model has read. Not for a subagent, which has its own
     /// conversation.
-    pub counts: bool,
+    pub records_reads: bool,
     /// The effects of a skill besides its text.
     pub effects: SkillEffects,
 }
@@ -64,7 +64,7 @@ pub enum SkillCaller {
     /// The model, with the tool.
     Model,
     /// The user, with `/name`.
-    Person,
+    User,
 }
 
 /// A skill that was called.
@@ -79,7 +79,7 @@ pub struct InvokedSkill {
     /// The permission rules that apply until the next user prompt.
     pub allowed: Vec<String>,
     /// Whether it would permit more if the directory were trusted.
-    pub is_held_back: bool,
+    pub needs_trust: bool,
     /// The id of the model until the next user prompt.
     pub model: Option<String>,
     /// Requests of the skill that cannot be fulfilled, with the reason.
@@ -136,7 +136,7 @@ impl SkillService {
             };
             return Err(format!("No skill is called {name:?}.{hint}"));
         };
-        if self.skills.is_held(&skill) {
+        if self.skills.is_vetoed(&skill) {
             return Err(format!(
                 "The skill {name:?} has changed, and a hook (ConfigChange) objects to the change."
             ));
@@ -146,7 +146,7 @@ impl SkillService {
                 "The skill {name:?} can be called only by the user (disable-model-invocation), who \
                  types /{name}."
             )),
-            SkillCaller::Person if !skill.user_invocable => Err(format!(
+            SkillCaller::User if !skill.user_invocable => Err(format!(
                 "The skill {name:?} can be called only by the model (user-invocable: false)."
             )),
             _ => Ok(skill),
@@ -225,8 +225,8 @@ impl SkillService {
             }
         }
         // The model does not see what a subagent reads.
-        let counts = self.counts && skill.fork.is_none();
-        let is_known = counts && !self.skills.note_read(&skill.name, &text);
+        let counts = self.records_reads && skill.fork.is_none();
+        let is_known = counts && !self.skills.record_read(&skill.name, &text);
         let is_held_back = allowed.len() < skill.allowed_tools.len();
         let (mut model, mut warnings) = (None, Vec::new());
         if let (Some(name), Some(resolve), None) = (&skill.model, &self.effects.model, &skill.fork)
@@ -254,7 +254,7 @@ impl SkillService {
             text,
             is_known,
             allowed,
-            is_held_back,
+            needs_trust: is_held_back,
             hooks,
         })
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, InjectedMessage,
-    LaunchOutcome, LaunchRequest, Profile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Content, Effects, InjectedMessage,
+    LaunchOutcome, LaunchRequest, ToolProfile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
     ToolError, ToolOutput, ToolPermission, ToolRole,
 };
 use schemars::JsonSchema;
@@ -41,11 +41,11 @@ impl Tool for Skill {
     type Input = Input;
     const NAME: &'static str = "Skill";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "skill".into(),
             search_hint: "skill command instructions slash".into(),
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             timeout: Some(LONGEST),
             deferred: self.is_idle,
             rules: RuleMatch::Text {
@@ -54,7 +54,7 @@ impl Tool for Skill {
             },
             role: Some(ToolRole::LoadsSkills),
             needs: const { &[ServiceNeed::service::<SkillService>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -147,7 +147,7 @@ impl Tool for Skill {
             ),
             false => format!("The skill {name} is loaded: its instructions follow."),
         };
-        if invoked.is_held_back {
+        if invoked.needs_trust {
             text += " Its permissions do not apply: this directory is not trusted.";
         }
         for warning in &invoked.warnings {

@@ -37,7 +37,7 @@ impl PageUrl {
                 "{text:?} is not an absolute URL ({error}); write one such as https://example.com/page"
             )
         })?;
-        let address = Self::of(url)?;
+        let address = Self::from_url(url)?;
         let written = written_host(text);
         let same = Host::parse(written.as_bytes()).is_ok_and(|host| host == address.host);
         if !same {
@@ -57,10 +57,10 @@ impl PageUrl {
         }
         let url = self.url.join(location);
         let url = url.map_err(|error| format!("it points to an invalid address ({error})"))?;
-        Self::of(url)
+        Self::from_url(url)
     }
 
-    fn of(mut url: Url) -> Result<Self, String> {
+    fn from_url(mut url: Url) -> Result<Self, String> {
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = url.scheme();
             return Err(format!(
@@ -103,7 +103,7 @@ impl PageUrl {
     /// Returns the kind of the host's address if it is not public.
     pub(crate) fn special(&self) -> Option<SpecialAddress> {
         match self.host.address() {
-            Some(address) => SpecialAddress::of(address),
+            Some(address) => SpecialAddress::classify(address),
             None => self.is_localhost().then_some(SpecialAddress::Loopback),
         }
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::page::Page;
+use super::page::FetchedPage;
 
 /// The maximum number of cached pages, and of their bytes.
 const MOST_PAGES: usize = 64;
@@ -21,7 +21,7 @@ pub(super) struct PageCache {
 struct CachedPage {
     url: String,
     since: Instant,
-    page: Arc<Page>,
+    page: Arc<FetchedPage>,
 }
 
 impl PageCache {
@@ -33,14 +33,14 @@ impl PageCache {
     }
 
     /// Returns the page with exactly this address.
-    pub(super) fn find(&self, url: &str) -> Option<Arc<Page>> {
+    pub(super) fn find(&self, url: &str) -> Option<Arc<FetchedPage>> {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|kept| kept.since.elapsed() < self.lasts);
         let kept = pages.iter().find(|kept| kept.url == url)?;
         Some(Arc::clone(&kept.page))
     }
 
-    pub(super) fn keep(&self, url: &str, page: &Arc<Page>) {
+    pub(super) fn insert(&self, url: &str, page: &Arc<FetchedPage>) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|kept| kept.url != url);
         pages.push_back(CachedPage {
@@ -61,18 +61,18 @@ impl PageCache {
 mod tests {
     use super::*;
 
-    fn page(text: &str) -> Arc<Page> {
-        Arc::new(Page::of_text("https://a.example/", text.to_owned()))
+    fn page(text: &str) -> Arc<FetchedPage> {
+        Arc::new(FetchedPage::from_text("https://a.example/", text.to_owned()))
     }
 
     #[test]
     fn a_page_is_kept_for_a_while_and_by_its_whole_address() {
         let cache = PageCache::new(Duration::from_secs(60));
-        cache.keep("https://a.example/?q=1", &page("one"));
+        cache.insert("https://a.example/?q=1", &page("one"));
         assert!(cache.find("https://a.example/?q=1").is_some());
         assert!(cache.find("https://a.example/?q=2").is_none());
         let none = PageCache::new(Duration::ZERO);
-        none.keep("https://a.example/", &page("one"));
+        none.insert("https://a.example/", &page("one"));
         assert!(none.find("https://a.example/").is_none());
     }
 
@@ -80,12 +80,12 @@ mod tests {
     fn the_oldest_goes_first() {
         let cache = PageCache::new(Duration::from_secs(60));
         for number in 0..=MOST_PAGES {
-            cache.keep(&number.to_string(), &page("x"));
+            cache.insert(&number.to_string(), &page("x"));
         }
         assert!(cache.find("0").is_none());
         assert!(cache.find("1").is_some());
         let large = page(&"x".repeat(MOST_BYTES));
-        cache.keep("large", &large);
+        cache.insert("large", &large);
         assert!(cache.find("1").is_none() && cache.find("large").is_some());
     }
 }

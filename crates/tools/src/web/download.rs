@@ -25,7 +25,7 @@ const RESOLVING: Duration = Duration::from_secs(10);
 
 /// The result of a download.
 pub(super) enum FetchOutcome {
-    Answer(Download),
+    Answer(DownloadedPage),
     /// The page is on another host, which was not approved.
     Redirect {
         status: u16,
@@ -34,7 +34,7 @@ pub(super) enum FetchOutcome {
 }
 
 /// A complete response.
-pub(super) struct Download {
+pub(super) struct DownloadedPage {
     /// The address after all redirects.
     pub(super) address: PageUrl,
     pub(super) status: u16,
@@ -48,13 +48,13 @@ pub(super) struct Downloader<'a> {
     pub(super) web: &'a WebSession,
     pub(super) cx: &'a CallContext,
     /// The call, for the question whether a non-public address is allowed.
-    pub(super) asked: ToolUse,
+    pub(super) tool_use: ToolUse,
 }
 
 impl Downloader<'_> {
     /// Downloads a page. The time limit applies only to waiting for the network.
     pub(super) async fn download(&self, start: PageUrl) -> Result<FetchOutcome, ToolError> {
-        let mut left = self.web.limits.whole;
+        let mut left = self.web.limits.timeout;
         let mut known = HashMap::new();
         let mut address = start.upgraded();
         for _ in 0..=MOST_HOPS {
@@ -89,7 +89,7 @@ impl Downloader<'_> {
             }
             let bytes = self.body(&address, &mut response, deadline).await?;
             let media_type = response.header("content-type").unwrap_or_default();
-            return Ok(FetchOutcome::Answer(Download {
+            return Ok(FetchOutcome::Answer(DownloadedPage {
                 status,
                 media_type: media_type.to_owned(),
                 bytes,
@@ -105,7 +105,7 @@ impl Downloader<'_> {
     }
 
     fn url(&self) -> &str {
-        self.asked.input["url"].as_str().unwrap_or_default()
+        self.tool_use.input["url"].as_str().unwrap_or_default()
     }
 
     async fn get(
@@ -123,7 +123,7 @@ impl Downloader<'_> {
             )],
         };
         let answered = timeout_at(deadline, self.client.get(request)).await;
-        let answered = answered.map_err(|_| self.late(address, "has not answered"))?;
+        let answered = answered.map_err(|_| self.timeout_error(address, "has not answered"))?;
         answered.map_err(|failure| {
             let next = match failure.is_transient {
                 true => " Try again later, or use another source.",
@@ -142,7 +142,7 @@ impl Downloader<'_> {
         response: &mut HttpResponse,
         deadline: Instant,
     ) -> Result<Vec<u8>, ToolError> {
-        let longest = self.web.limits.longest;
+        let longest = self.web.limits.max_page_bytes;
         let too_long = || {
             ToolError::Failed(format!(
                 "{} is longer than {} MB, unpacked. Look for a shorter page, or for a part of it with its own \
@@ -172,7 +172,7 @@ impl Downloader<'_> {
         }
         let read = timeout_at(deadline, response.body.bytes(longest)).await;
         match read {
-            Err(_) => Err(self.late(address, "has not sent all of its answer")),
+            Err(_) => Err(self.timeout_error(address, "has not sent all of its answer")),
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(why)) if why.contains("longer than") => Err(too_long()),
             Ok(Err(why)) => Err(ToolError::Failed(format!(
@@ -182,11 +182,11 @@ impl Downloader<'_> {
         }
     }
 
-    fn late(&self, address: &PageUrl, what: &str) -> ToolError {
+    fn timeout_error(&self, address: &PageUrl, what: &str) -> ToolError {
         ToolError::Failed(format!(
             "{} {what} within {} s. Try again later, or use another source.",
             address.url,
-            self.web.limits.whole.as_secs_f64()
+            self.web.limits.timeout.as_secs_f64()
         ))
     }
 
@@ -277,7 +277,7 @@ impl Downloader<'_> {
         }
         let special = found
             .iter()
-            .find_map(|one| Some((one, SpecialAddress::of(*one)?)));
+            .find_map(|one| Some((one, SpecialAddress::classify(*one)?)));
         let (at, special) = special?;
         let host = &address.host;
         let question = ApprovalRequest {
@@ -288,7 +288,7 @@ impl Downloader<'_> {
             reason: format!(
                 "{host} is at {at}, {special}. Your answer applies to {host} at this address for this session"
             ),
-            asked: Some(self.asked.clone()),
+            asked: Some(self.tool_use.clone()),
             ..ApprovalRequest::default()
         };
         match cx.services.approver().ask(question).await {

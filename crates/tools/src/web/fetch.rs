@@ -6,8 +6,8 @@
 use std::{fmt::Write, sync::Arc, time::Instant};
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, PermissionMode,
-    Profile, RuleMatch, ServiceNeed, SmallModel, Tool, ToolError, ToolOutput, ToolUse, WebFetcher,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Content, Effects, PermissionMode,
+    ToolProfile, RuleMatch, ServiceNeed, SmallModel, Tool, ToolError, ToolOutput, ToolUse, WebFetcher,
 };
 use haft_sandbox::network::SpecialAddress;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use super::{
     WebSession,
     address::PageUrl,
     download::{Downloader, FetchOutcome, is_named},
-    page::{self, Page, PageBody},
+    page::{self, FetchedPage, PageBody},
     untrusted_text::{mark_untrusted, strip_invisible},
 };
 
@@ -64,21 +64,21 @@ impl Tool for WebFetch {
     type Input = Input;
     const NAME: &'static str = "WebFetch";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "web".into(),
             search_hint: "fetch download read web page url http https site documentation link"
                 .into(),
             deferred: true,
             rules: RuleMatch::Address("url"),
-            contacts_others: true,
-            access: Access::Reads,
+            sends_data: true,
+            access: ToolAccess::Reads,
             needs: &NEEDS,
             // The tool limits its results itself, but a page with many unusual characters may get
             // longer when it is marked.
             result_cap: Some(2 * PART),
             output_schema: Some(output_schema()),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -121,7 +121,7 @@ impl Tool for WebFetch {
                     client: &**client,
                     web: &web,
                     cx,
-                    asked: asked(input, cx),
+                    tool_use: tool_use(input, cx),
                 };
                 match downloader.download(address).await? {
                     FetchOutcome::Redirect { status, to } => {
@@ -130,7 +130,7 @@ impl Tool for WebFetch {
                     FetchOutcome::Answer(download) => {
                         let page = Arc::new(page::read(download, &web, cx).await?);
                         if (200..300).contains(&page.code) {
-                            web.cache.keep(&key, &page);
+                            web.cache.insert(&key, &page);
                         }
                         page
                     }
@@ -140,7 +140,7 @@ impl Tool for WebFetch {
         let answer = PageAnswer { input, page: &page };
         let output = match page.code {
             400.. => answer.failed(),
-            _ => answer.of(cx).await,
+            _ => answer.success_output(cx).await,
         };
         Ok(answer.structured(output, began))
     }
@@ -166,7 +166,7 @@ impl Tool for WebFetch {
 }
 
 /// Returns the call, for approval requests.
-fn asked(input: &Input, cx: &CallContext) -> ToolUse {
+fn tool_use(input: &Input, cx: &CallContext) -> ToolUse {
     ToolUse {
         id: cx.tool_use_id.to_string(),
         name: WebFetch::NAME.to_owned(),
@@ -195,11 +195,11 @@ fn moved(input: &Input, status: u16, to: &str, began: Instant) -> ToolOutput {
 /// The answer about a page.
 struct PageAnswer<'a> {
     input: &'a Input,
-    page: &'a Page,
+    page: &'a FetchedPage,
 }
 
 impl PageAnswer<'_> {
-    async fn of(&self, cx: &CallContext) -> ToolOutput {
+    async fn success_output(&self, cx: &CallContext) -> ToolOutput {
         let source = &self.page.url;
         let (text, is_markdown) = match &self.page.body {
             PageBody::Text { text, is_markdown } => (text, *is_markdown),

@@ -46,7 +46,7 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
     let page = sanitize(html, base.as_ref());
     let converted = match page.is_large {
         true => large(&page, threads()),
-        false => beside([|| small(&page)]).and_then(|mut one| one.pop()),
+        false => run_in_parallel([|| small(&page)]).and_then(|mut one| one.pop()),
     };
     // The page is untrusted and may make the conversion fail; then at least the text is returned.
     let (text, is_main) = converted.unwrap_or_else(|| (tidy(&bare(&page.html)), false));
@@ -59,7 +59,7 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
 
 /// Runs these functions in parallel, each in a thread with a large stack. Returns `None` if one of
 /// them failed.
-fn beside<T: Send, F: FnOnce() -> T + Send>(work: impl IntoIterator<Item = F>) -> Option<Vec<T>> {
+fn run_in_parallel<T: Send, F: FnOnce() -> T + Send>(work: impl IntoIterator<Item = F>) -> Option<Vec<T>> {
     thread::scope(|scope| {
         let start = |work| {
             let builder = thread::Builder::new().stack_size(STACK);
@@ -102,7 +102,7 @@ fn large(page: &SanitizedHtml, threads: usize) -> Option<(String, bool)> {
     };
     let threads = threads.min(MOST_THREADS).min(parts.len());
     let mut texts = vec![String::new(); parts.len()];
-    for (at, text) in beside((0..threads).map(|_| convert))?.into_iter().flatten() {
+    for (at, text) in run_in_parallel((0..threads).map(|_| convert))?.into_iter().flatten() {
         texts[at] = text;
     }
     Some((joined(&texts), is_main))
@@ -216,7 +216,7 @@ fn tidy(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::html_sanitizer::tame_as, *};
+    use super::{super::html_sanitizer::sanitize_as, *};
 
     const DOCS: &str = r##"<!doctype html><html><head><title>A &amp; B</title><style>p{}</style></head><body>
 <nav><a href="/">Home</a><a href="/all">All</a></nav>
@@ -302,7 +302,7 @@ do not mean anything at all but are there all the same, because a page has words
         fn a_cut_changes_nothing(pieces in proptest::collection::vec(
             "<(div|section|p|ul|li|b|pre|h2|table|td|blockquote|/div|/section|/p|/ul|/b|/pre|/table|/blockquote)>[a-z ]{0,6}", 1..12)) {
             let filler = format!("<p>{}</p>", "word ".repeat(1_700));
-            let page = tame_as(&pieces.join(&filler), None, true);
+            let page = sanitize_as(&pieces.join(&filler), None, true);
             let whole = tidy(&markdown(&page.html));
             for cut in page.cuts.iter().take(6) {
                 let (before, behind) = page.html.split_at(*cut);
@@ -315,7 +315,7 @@ do not mean anything at all but are there all the same, because a page has words
     #[test]
     fn a_part_that_begins_with_code_keeps_its_blanks() {
         let filler = format!("<p>{}</p>", "word ".repeat(1_700));
-        let page = tame_as(&format!("{filler}<pre>   a\n b</pre>{filler}"), None, true);
+        let page = sanitize_as(&format!("{filler}<pre>   a\n b</pre>{filler}"), None, true);
         let at = page.html.find("<pre>").unwrap();
         assert!(page.cuts.contains(&at));
         let (before, behind) = page.html.split_at(at);

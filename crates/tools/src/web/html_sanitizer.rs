@@ -44,10 +44,10 @@ const ATTRIBUTES: [&str; 17] = [
 ];
 /// Sanitizes a page. Links are made absolute with its address.
 pub(super) fn sanitize(html: &str, base: Option<&Url>) -> SanitizedHtml {
-    tame_as(html, base, html.len() > LARGE)
+    sanitize_as(html, base, html.len() > LARGE)
 }
 
-pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> SanitizedHtml {
+pub(super) fn sanitize_as(html: &str, base: Option<&Url>, is_large: bool) -> SanitizedHtml {
     let mut sanitizer = HtmlSanitizer {
         rest: html,
         base,
@@ -146,7 +146,7 @@ impl<'a> HtmlSanitizer<'a> {
 
     fn take(&mut self, tag: RawTag<'a>) {
         let name = &*tag.name;
-        let kind = TagKind::of(name);
+        let kind = TagKind::for_name(name);
         if name.is_empty() || kind.is_unwrapped {
             return;
         }
@@ -292,7 +292,7 @@ impl<'a> HtmlSanitizer<'a> {
                 continue;
             }
             let value = match *name {
-                "href" | "src" => match self.whole(value) {
+                "href" | "src" => match self.absolute_link(value) {
                     Some(whole) => whole,
                     None => continue,
                 },
@@ -318,7 +318,7 @@ impl<'a> HtmlSanitizer<'a> {
 
     /// Returns a link as an absolute address. Returns `None` for fragments of the page, scripts and
     /// embedded images.
-    fn whole<'l>(&self, link: &'l str) -> Option<Cow<'l, str>> {
+    fn absolute_link<'l>(&self, link: &'l str) -> Option<Cow<'l, str>> {
         let link = link.trim();
         let starts = |with: &str| {
             link.get(..with.len())
@@ -440,7 +440,7 @@ mod tests {
                 rest = tag.behind;
                 if tag.is_end {
                     proptest::prop_assert_eq!(open.pop(), Some(name));
-                } else if !TagKind::of(name).is_void {
+                } else if !TagKind::for_name(name).is_void {
                     open.push(name);
                 }
             }

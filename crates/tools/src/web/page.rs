@@ -6,12 +6,12 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8};
 use haft_contract::{CallContext, Content, ToolError};
 
-use super::{WebSession, download::Download, html};
+use super::{WebSession, download::DownloadedPage, html};
 use crate::{blocking::blocking, fs::read_kept};
 
 /// A fetched page.
 #[derive(Debug, Clone)]
-pub(super) struct Page {
+pub(super) struct FetchedPage {
     /// The address after all redirects.
     pub(super) url: String,
     pub(super) code: u16,
@@ -36,9 +36,9 @@ pub(super) enum PageBody {
     },
 }
 
-impl Page {
+impl FetchedPage {
     #[cfg(test)]
-    pub(super) fn of_text(url: &str, text: String) -> Self {
+    pub(super) fn from_text(url: &str, text: String) -> Self {
         Self {
             url: url.to_owned(),
             code: 200,
@@ -68,7 +68,7 @@ impl Page {
 
 /// The kind of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AnswerKind {
+enum ResponseKind {
     Html,
     Markdown,
     Text,
@@ -78,11 +78,11 @@ enum AnswerKind {
 
 /// Reads a response, depending on its kind.
 pub(super) async fn read(
-    download: Download,
+    download: DownloadedPage,
     web: &WebSession,
     cx: &CallContext,
-) -> Result<Page, ToolError> {
-    let Download {
+) -> Result<FetchedPage, ToolError> {
+    let DownloadedPage {
         address,
         status,
         media_type,
@@ -92,14 +92,14 @@ pub(super) async fn read(
     let kind = kind(&media_type, address.url.path(), &bytes);
     let length = bytes.len();
     let body = match kind {
-        AnswerKind::File(extension) => file(&bytes, extension, &media_type, web, cx).await?,
-        AnswerKind::Html | AnswerKind::Markdown | AnswerKind::Text => {
+        ResponseKind::File(extension) => file(&bytes, extension, &media_type, web, cx).await?,
+        ResponseKind::Html | ResponseKind::Markdown | ResponseKind::Text => {
             let url = url.clone();
             // Converting is too slow for an async thread.
             blocking(move || text(kind, &media_type, &bytes, &url)).await?
         }
     };
-    Ok(Page {
+    Ok(FetchedPage {
         url,
         code: status,
         bytes: length,
@@ -107,10 +107,10 @@ pub(super) async fn read(
     })
 }
 
-fn text(kind: AnswerKind, media_type: &str, bytes: &[u8], url: &str) -> PageBody {
-    let decoded = decode(media_type, bytes, kind == AnswerKind::Html);
+fn text(kind: ResponseKind, media_type: &str, bytes: &[u8], url: &str) -> PageBody {
+    let decoded = decode(media_type, bytes, kind == ResponseKind::Html);
     let text = match kind {
-        AnswerKind::Html => {
+        ResponseKind::Html => {
             let page = html::to_markdown(&decoded, url);
             let has_heading = page.text.starts_with("# ");
             match page.title.as_str() {
@@ -123,7 +123,7 @@ fn text(kind: AnswerKind, media_type: &str, bytes: &[u8], url: &str) -> PageBody
     };
     PageBody::Text {
         text,
-        is_markdown: kind == AnswerKind::Markdown,
+        is_markdown: kind == ResponseKind::Markdown,
     }
 }
 
@@ -134,7 +134,7 @@ async fn file(
     web: &WebSession,
     cx: &CallContext,
 ) -> Result<PageBody, ToolError> {
-    let kept = web.keep(bytes, extension);
+    let kept = web.store_file(bytes, extension);
     let path = kept.map_err(|error| {
         ToolError::Failed(format!("the fetched file could not be saved: {error}"))
     })?;
@@ -162,31 +162,31 @@ async fn file(
 
 /// Returns the kind of a response: from its first bytes if they are known, then from its media
 /// type, then from its address.
-fn kind(media_type: &str, path: &str, bytes: &[u8]) -> AnswerKind {
+fn kind(media_type: &str, path: &str, bytes: &[u8]) -> ResponseKind {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if starts(b"%PDF-") {
-        return AnswerKind::File("pdf");
+        return ResponseKind::File("pdf");
     }
     if starts(b"\x89PNG\r\n\x1a\n") {
-        return AnswerKind::File("png");
+        return ResponseKind::File("png");
     }
     if starts(b"\xff\xd8\xff") {
-        return AnswerKind::File("jpg");
+        return ResponseKind::File("jpg");
     }
     if starts(b"GIF87a") || starts(b"GIF89a") {
-        return AnswerKind::File("gif");
+        return ResponseKind::File("gif");
     }
     if starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return AnswerKind::File("webp");
+        return ResponseKind::File("webp");
     }
     let essence = essence(media_type);
     let lower = path.to_ascii_lowercase();
     if lower.ends_with(".ipynb") || essence == "application/x-ipynb+json" {
-        return AnswerKind::File("ipynb");
+        return ResponseKind::File("ipynb");
     }
     match essence.as_str() {
-        "text/html" | "application/xhtml+xml" => return AnswerKind::Html,
-        "text/markdown" | "text/x-markdown" => return AnswerKind::Markdown,
+        "text/html" | "application/xhtml+xml" => return ResponseKind::Html,
+        "text/markdown" | "text/x-markdown" => return ResponseKind::Markdown,
         _ => {}
     }
     let looks_binary = || {
@@ -213,21 +213,21 @@ fn kind(media_type: &str, path: &str, bytes: &[u8]) -> AnswerKind {
         .contains(&essence.as_str());
     let is_unknown = essence.is_empty() || essence == "application/octet-stream";
     if looks_binary() || !(is_text || is_unknown) {
-        return AnswerKind::File("bin");
+        return ResponseKind::File("bin");
     }
     if is_unknown {
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]).to_ascii_lowercase();
         let head = head.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
         if head.starts_with("<!doctype html") || head.starts_with("<html") {
-            return AnswerKind::Html;
+            return ResponseKind::Html;
         }
         if !essence.is_empty() && str::from_utf8(bytes).is_err() {
-            return AnswerKind::File("bin");
+            return ResponseKind::File("bin");
         }
     }
     match lower.ends_with(".md") || lower.ends_with(".markdown") {
-        true if essence == "text/plain" => AnswerKind::Markdown,
-        _ => AnswerKind::Text,
+        true if essence == "text/plain" => ResponseKind::Markdown,
+        _ => ResponseKind::Text,
     }
 }
 
@@ -243,7 +243,7 @@ fn decode(media_type: &str, bytes: &[u8], is_html: bool) -> String {
     let encoding = Encoding::for_bom(bytes)
         .map(|(encoding, _)| encoding)
         .or_else(|| Encoding::for_label(parameter(media_type, "charset")?.as_bytes()))
-        .or_else(|| is_html.then(|| of_page(bytes)).flatten());
+        .or_else(|| is_html.then(|| declared_encoding(bytes)).flatten());
     let encoding = match encoding {
         Some(encoding) => encoding,
         None if str::from_utf8(bytes).is_ok() => UTF_8,
@@ -266,7 +266,7 @@ fn parameter<'a>(media_type: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Reads `<meta charset="…">`, also within a media type in `content`.
-fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
+fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
     let (_, rest) = head.split_once("charset")?;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
@@ -286,54 +286,54 @@ mod tests {
 
     #[test]
     fn what_a_page_is_its_bytes_say_first() {
-        let cases: [(&str, &str, &[u8], AnswerKind); 17] = [
-            ("text/html", "/x", b"<p>", AnswerKind::Html),
-            ("TEXT/HTML; charset=x", "/x", b"<p>", AnswerKind::Html),
-            ("text/html", "/x", b"%PDF-1.7", AnswerKind::File("pdf")),
+        let cases: [(&str, &str, &[u8], ResponseKind); 17] = [
+            ("text/html", "/x", b"<p>", ResponseKind::Html),
+            ("TEXT/HTML; charset=x", "/x", b"<p>", ResponseKind::Html),
+            ("text/html", "/x", b"%PDF-1.7", ResponseKind::File("pdf")),
             (
                 "image/png",
                 "/x",
                 b"\x89PNG\r\n\x1a\n",
-                AnswerKind::File("png"),
+                ResponseKind::File("png"),
             ),
             (
                 "text/plain",
                 "/x",
                 b"\xff\xd8\xff\xe0",
-                AnswerKind::File("jpg"),
+                ResponseKind::File("jpg"),
             ),
-            ("", "/x", b"GIF89a", AnswerKind::File("gif")),
+            ("", "/x", b"GIF89a", ResponseKind::File("gif")),
             (
                 "image/webp",
                 "/x",
                 b"RIFF1234WEBP",
-                AnswerKind::File("webp"),
+                ResponseKind::File("webp"),
             ),
-            ("image/svg+xml", "/x", b"<svg>", AnswerKind::Text),
+            ("image/svg+xml", "/x", b"<svg>", ResponseKind::Text),
             (
                 "application/json",
                 "/x.ipynb",
                 b"{}",
-                AnswerKind::File("ipynb"),
+                ResponseKind::File("ipynb"),
             ),
-            ("application/json", "/x", b"{}", AnswerKind::Text),
-            ("text/markdown", "/x", b"# a", AnswerKind::Markdown),
+            ("application/json", "/x", b"{}", ResponseKind::Text),
+            ("text/markdown", "/x", b"# a", ResponseKind::Markdown),
             (
                 "text/plain; charset=utf-8",
                 "/README.md",
                 b"# a",
-                AnswerKind::Markdown,
+                ResponseKind::Markdown,
             ),
-            ("text/plain", "/x", b"a\0b", AnswerKind::File("bin")),
-            ("application/zip", "/x", b"PK", AnswerKind::File("bin")),
-            ("application/octet-stream", "/x", b"plain", AnswerKind::Text),
+            ("text/plain", "/x", b"a\0b", ResponseKind::File("bin")),
+            ("application/zip", "/x", b"PK", ResponseKind::File("bin")),
+            ("application/octet-stream", "/x", b"plain", ResponseKind::Text),
             (
                 "application/octet-stream",
                 "/x",
                 b"\xc3\x28",
-                AnswerKind::File("bin"),
+                ResponseKind::File("bin"),
             ),
-            ("", "/x", b" \n<!DOCTYPE html>", AnswerKind::Html),
+            ("", "/x", b" \n<!DOCTYPE html>", ResponseKind::Html),
         ];
         for (media_type, path, bytes, expected) in cases {
             assert_eq!(

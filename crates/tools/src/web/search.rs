@@ -6,7 +6,7 @@
 use std::{fmt::Write, time::Instant};
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool,
+    ToolAccess, CallContext, Card, CheckOutcome, Effects, ToolProfile, RuleMatch, ServiceNeed, Tool,
     ToolError, ToolOutput, ToolUse, WebQuery, WebSearchResults, WebSearcher,
 };
 use schemars::JsonSchema;
@@ -51,17 +51,17 @@ impl Tool for WebSearch {
     type Input = Input;
     const NAME: &'static str = "WebSearch";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "web".into(),
             search_hint: "search web internet google find pages news documentation".into(),
             deferred: true,
             rules: RuleMatch::NameOnly,
-            contacts_others: true,
-            access: Access::Reads,
+            sends_data: true,
+            access: ToolAccess::Reads,
             needs: &NEEDS,
             output_schema: Some(output_schema()),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -97,7 +97,7 @@ impl Tool for WebSearch {
         let searcher = cx.services.get::<WebSearcher>()?;
         let web = cx.services.get::<WebSession>()?;
         if !web.may_search() {
-            let most = web.limits.searches;
+            let most = web.limits.max_searches;
             let text = format!(
                 "This session has used all of its {most} searches. Continue with what you know, and report what \
                  you could not look up."

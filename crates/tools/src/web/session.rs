@@ -15,7 +15,7 @@ use std::{
 };
 
 use haft_journal::ContentHash;
-use haft_sandbox::network::{Resolve, SystemResolver};
+use haft_sandbox::network::{NameResolver, SystemResolver};
 
 use super::cache::PageCache;
 
@@ -33,22 +33,22 @@ const MOST_KEPT: u64 = 256 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebLimits {
     /// The time for which pages are cached.
-    pub kept: Duration,
+    pub cache_ttl: Duration,
     /// The time limit for a page, including redirects.
-    pub whole: Duration,
+    pub timeout: Duration,
     /// The maximum size of a page, unpacked, in bytes.
-    pub longest: usize,
+    pub max_page_bytes: usize,
     /// The maximum number of searches of a session and its subagents.
-    pub searches: u32,
+    pub max_searches: u32,
 }
 
 impl Default for WebLimits {
     fn default() -> Self {
         Self {
-            kept: KEPT,
-            whole: WHOLE,
-            longest: LONGEST,
-            searches: MOST_SEARCHES,
+            cache_ttl: KEPT,
+            timeout: WHOLE,
+            max_page_bytes: LONGEST,
+            max_searches: MOST_SEARCHES,
         }
     }
 }
@@ -66,8 +66,8 @@ impl WebLimits {
         let searches = number("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION");
         let searches = searches.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
         Self {
-            kept: kept.unwrap_or(usual.kept),
-            searches: searches.unwrap_or(usual.searches),
+            cache_ttl: kept.unwrap_or(usual.cache_ttl),
+            max_searches: searches.unwrap_or(usual.max_searches),
             ..usual
         }
     }
@@ -78,11 +78,11 @@ impl WebLimits {
 pub struct WebSession {
     pub(super) limits: WebLimits,
     pub(super) cache: PageCache,
-    pub(super) resolver: Arc<dyn Resolve>,
+    pub(super) resolver: Arc<dyn NameResolver>,
     folder: PathBuf,
     searched: AtomicU32,
     /// The total size of the stored files, in bytes.
-    kept: AtomicU64,
+    stored_bytes: AtomicU64,
     /// Hosts at non-public addresses that the user allowed.
     granted: Mutex<HashSet<(String, IpAddr)>>,
 }
@@ -92,25 +92,25 @@ impl WebSession {
     pub fn new(folder: PathBuf, limits: WebLimits) -> Self {
         Self {
             limits,
-            cache: PageCache::new(limits.kept),
+            cache: PageCache::new(limits.cache_ttl),
             resolver: Arc::new(SystemResolver),
             folder,
             searched: AtomicU32::new(0),
-            kept: AtomicU64::new(0),
+            stored_bytes: AtomicU64::new(0),
             granted: Mutex::default(),
         }
     }
 
     /// Replaces the resolver.
     #[must_use]
-    pub fn with_resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
+    pub fn with_resolver(mut self, resolver: Arc<dyn NameResolver>) -> Self {
         self.resolver = resolver;
         self
     }
 
     /// Counts a search; false if the limit is reached.
     pub(super) fn may_search(&self) -> bool {
-        let most = self.limits.searches;
+        let most = self.limits.max_searches;
         let count = |count: u32| (count < most).then_some(count + 1);
         self.searched
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, count)
@@ -130,8 +130,8 @@ impl WebSession {
 
     /// Stores fetched bytes as a file that is named after its content, and that only the owner can
     /// read.
-    pub(super) fn keep(&self, bytes: &[u8], extension: &str) -> io::Result<PathBuf> {
-        let hash = ContentHash::of(bytes).to_string();
+    pub(super) fn store_file(&self, bytes: &[u8], extension: &str) -> io::Result<PathBuf> {
+        let hash = ContentHash::compute(bytes).to_string();
         let name = format!("web-{}.{extension}", &hash[..32]);
         let path = self.folder.join(name);
         DirBuilder::new()
@@ -139,7 +139,7 @@ impl WebSession {
             .mode(0o700)
             .create(&self.folder)?;
         let length = bytes.len() as u64;
-        if self.kept.load(Ordering::Acquire) + length > MOST_KEPT {
+        if self.stored_bytes.load(Ordering::Acquire) + length > MOST_KEPT {
             let why = format!("this session has already stored {} MB", MOST_KEPT >> 20);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
         }
@@ -147,7 +147,7 @@ impl WebSession {
         match options.write(true).create_new(true).mode(0o600).open(&path) {
             Ok(mut file) => {
                 file.write_all(bytes)?;
-                self.kept.fetch_add(length, Ordering::AcqRel);
+                self.stored_bytes.fetch_add(length, Ordering::AcqRel);
             }
             // The name is the hash of the content, so the content is the same.
             Err(error)
@@ -174,24 +174,24 @@ mod tests {
                 (name == "CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS").then(|| value.to_owned())
             })
         };
-        assert_eq!(limits("1500").kept, Duration::from_millis(1500));
-        assert_eq!(limits("0").kept, Duration::ZERO);
+        assert_eq!(limits("1500").cache_ttl, Duration::from_millis(1500));
+        assert_eq!(limits("0").cache_ttl, Duration::ZERO);
         for odd in ["", "-1", "+1", "1e3", "15 min", " 5", "0x10", "1.5", "１"] {
             assert_eq!(limits(odd), WebLimits::default(), "{odd}");
         }
         let searches = WebLimits::from_variables(|name| {
             (name == "CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION").then(|| "7".to_owned())
         });
-        assert_eq!(searches.searches, 7);
+        assert_eq!(searches.max_searches, 7);
     }
 
     #[test]
     fn limits_are_those_of_the_page_where_nothing_is_said() {
         let expected = WebLimits {
-            kept: Duration::from_secs(900),
-            whole: Duration::from_secs(30),
-            longest: 10 * 1024 * 1024,
-            searches: 200,
+            cache_ttl: Duration::from_secs(900),
+            timeout: Duration::from_secs(30),
+            max_page_bytes: 10 * 1024 * 1024,
+            max_searches: 200,
         };
         assert_eq!(WebLimits::from_variables(|_| None), expected);
     }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn searches_are_counted_for_all() {
         let limits = WebLimits {
-            searches: 2,
+            max_searches: 2,
             ..WebLimits::default()
         };
         let session = WebSession::new(PathBuf::new(), limits);
@@ -210,9 +210,9 @@ mod tests {
     fn what_is_kept_is_named_by_its_content() {
         let folder = tempfile::tempdir().unwrap();
         let session = WebSession::new(folder.path().join("kept"), WebLimits::default());
-        let one = session.keep(b"one", "bin").unwrap();
-        assert_eq!(session.keep(b"one", "bin").unwrap(), one);
-        assert_ne!(session.keep(b"two", "bin").unwrap(), one);
+        let one = session.store_file(b"one", "bin").unwrap();
+        assert_eq!(session.store_file(b"one", "bin").unwrap(), one);
+        assert_ne!(session.store_file(b"two", "bin").unwrap(), one);
         assert_eq!(std::fs::read(one).unwrap(), b"one");
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct TagKind {
 }
 
 impl TagKind {
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn for_name(name: &str) -> Self {
         let mut kind = Self::default();
         // As bytes, because a match over strings compares the name with each string in turn.
         match name.as_bytes() {

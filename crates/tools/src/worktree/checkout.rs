@@ -10,8 +10,8 @@ use std::{
 use haft_contract::CancellationToken;
 
 use super::{
-    git::Git,
-    marker::{Marker, MarkerLock, PendingWorktreeMarker},
+    git::GitRunner,
+    marker::{WorktreeMarker, MarkerLock, PendingWorktreeMarker},
 };
 
 /// The folder for worktrees in a checkout.
@@ -29,7 +29,7 @@ pub(super) struct Checkout {
     pub(super) root: PathBuf,
     /// The git directory that all its worktrees share.
     common: PathBuf,
-    git: Git,
+    git: GitRunner,
 }
 
 /// A worktree that git created.
@@ -101,8 +101,8 @@ pub(super) fn nearest_checkout(cwd: &Path) -> Option<&Path> {
 
 impl Checkout {
     /// Finds the checkout around a directory; the error says why worktrees cannot be created there.
-    pub(super) async fn around(cwd: &Path, cancel: &CancellationToken) -> Result<Self, String> {
-        let git = Git::of(cwd, cancel).await?;
+    pub(super) async fn find(cwd: &Path, cancel: &CancellationToken) -> Result<Self, String> {
+        let git = GitRunner::for_directory(cwd, cancel).await?;
         let asked = [
             "rev-parse",
             "--path-format=absolute",
@@ -333,7 +333,7 @@ impl Checkout {
 
 impl GitWorktree {
     fn hold(&mut self, session: &str) -> Result<(), String> {
-        let marker = Marker {
+        let marker = WorktreeMarker {
             session: session.to_owned(),
             branch: self.branch.clone(),
             path: self.path.clone(),
@@ -349,7 +349,7 @@ impl GitWorktree {
             .is_ok_and(|is| is.is_dir() && (is.dev(), is.ino()) == self.identity)
     }
 
-    fn git(&self) -> Git {
+    fn git(&self) -> GitRunner {
         self.checkout.git.in_worktree(&self.folder, &self.path)
     }
 
@@ -472,9 +472,9 @@ impl GitWorktree {
     }
 
     /// Releases the worktree: the worktree remains, but no longer belongs to this session.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn release(&mut self) {
         if self.is_ours {
-            Marker::remove(&self.folder);
+            WorktreeMarker::remove(&self.folder);
         }
         self.held = None;
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, Profile, RuleMatch,
+    ToolAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolProfile, RuleMatch,
     ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
@@ -38,17 +38,17 @@ impl Tool for EnterWorktree {
     type Input = Input;
     const NAME: &'static str = "EnterWorktree";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "worktree".into(),
             search_hint: "git worktree isolated copy branch checkout".into(),
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             deferred: true,
             paths: &["path"],
             rules: RuleMatch::NameOnly,
             needs: const { &[ServiceNeed::service::<WorktreeService>()] },
             timeout: Some(std::time::Duration::from_secs(900)),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -105,7 +105,7 @@ impl Tool for EnterWorktree {
         let (main, copy) = match &input.path {
             Some(path) => {
                 let failed = |why: String| ToolError::Failed(format!("Not entered: {why}."));
-                let checkout = Checkout::around(&cx.cwd, &cx.cancel).await;
+                let checkout = Checkout::find(&cx.cwd, &cx.cancel).await;
                 let checkout = checkout.map_err(failed)?;
                 let known = checkout.known(path, String::new()).map_err(failed)?;
                 (checkout.root, WorktreeCopy::Git(Box::new(known)))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, Profile, ServiceNeed, Tool,
+    ToolAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolProfile, ServiceNeed, Tool,
     ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
@@ -46,15 +46,15 @@ impl Tool for ExitWorktree {
     type Input = Input;
     const NAME: &'static str = "ExitWorktree";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "worktree".into(),
             search_hint: "git worktree leave remove keep".into(),
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             deferred: true,
             needs: const { &[ServiceNeed::service::<WorktreeService>()] },
             timeout: Some(std::time::Duration::from_secs(900)),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -126,7 +126,7 @@ impl Tool for ExitWorktree {
         let mut message = match input.action {
             Action::Keep => {
                 if let WorktreeCopy::Git(worktree) = copy {
-                    worktree.keep();
+                    worktree.release();
                 }
                 structured["action"] = json!("keep");
                 format!("The worktree {}{on_branch} is kept.", path.display())

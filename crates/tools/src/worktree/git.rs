@@ -37,7 +37,7 @@ const FILTERS: &str = r"^filter\..*\.(clean|smudge|process|required)$";
 
 /// The settings for running git in a repository.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Git {
+pub(super) struct GitRunner {
     /// Arguments before the subcommand.
     arguments: Vec<String>,
     /// Settings that override all configurations. Passed as environment variables, because a name
@@ -53,10 +53,10 @@ pub(super) struct GitOutput {
     pub(super) ok: bool,
 }
 
-impl Git {
+impl GitRunner {
     /// Prepares to run git in a directory; filters from the configuration of its repository are
     /// disabled.
-    pub(super) async fn of(directory: &Path, cancel: &CancellationToken) -> Result<Self, String> {
+    pub(super) async fn for_directory(directory: &Path, cancel: &CancellationToken) -> Result<Self, String> {
         let mut git = Self::default();
         for (name, value) in SAFE {
             git.set(name, value);

@@ -25,7 +25,7 @@ const LONGEST: u64 = 64 * 1024;
 
 /// The content of a marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Marker {
+pub(super) struct WorktreeMarker {
     /// The session that created the worktree.
     pub(super) session: String,
     /// The branch that was created for it.
@@ -38,7 +38,7 @@ pub(super) struct Marker {
 #[derive(Debug)]
 pub(super) struct MarkerLock(#[expect(dead_code, reason = "the lock is held by its file")] File);
 
-impl Marker {
+impl WorktreeMarker {
     /// Marks a worktree as this session's, and locks the marker.
     pub(super) fn put(&self, folder: &Path) -> io::Result<MarkerLock> {
         let mut file = OpenOptions::new()
@@ -114,14 +114,14 @@ pub struct OrphanedWorktree {
     /// Its checkout.
     pub main: PathBuf,
     /// The marker of a worktree that was not created completely. No session has worked in it.
-    pub half_made: Option<PathBuf>,
+    pub incomplete_marker: Option<PathBuf>,
 }
 
 impl OrphanedWorktree {
     /// Returns a message for the user.
     pub fn notice(&self) -> String {
         let (main, path) = (quoted(&self.main), quoted(&self.path));
-        if let Some(marker) = &self.half_made {
+        if let Some(marker) = &self.incomplete_marker {
             return format!(
                 "the worktree {} was left by session {}, which ended while creating it; no session has worked in it. \
                  To remove it with all its files: git -C {main} worktree unlock {path} 2> /dev/null; rm -rf {path} && \
@@ -172,16 +172,16 @@ pub fn orphaned_worktrees(cwd: &Path) -> Vec<OrphanedWorktree> {
     let mut left: Vec<OrphanedWorktree> = in_folder(&git.join("worktrees"))
         // The user locked the worktree to keep it.
         .filter(|folder| !folder.join("locked").exists())
-        .filter_map(|folder| left_one(&folder, root))
+        .filter_map(|folder| orphaned_worktree(&folder, root))
         .collect();
-    left.extend(in_folder(&git).filter_map(|marker| half_made(&marker, root)));
+    left.extend(in_folder(&git).filter_map(|marker| incomplete_worktree(&marker, root)));
     left.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     left
 }
 
 /// Returns a worktree that was not created completely. Its path comes from the marker's name,
 /// because the content of the marker cannot be trusted.
-fn half_made(marker: &Path, root: &Path) -> Option<OrphanedWorktree> {
+fn incomplete_worktree(marker: &Path, root: &Path) -> Option<OrphanedWorktree> {
     let name = marker.file_name()?.to_str()?.strip_prefix(MAKING)?;
     let session = unlocked_text(marker)?;
     (is_name(name) && is_name(&session)).then(|| OrphanedWorktree {
@@ -189,7 +189,7 @@ fn half_made(marker: &Path, root: &Path) -> Option<OrphanedWorktree> {
         branch: format!("worktree-{name}"),
         session,
         main: root.to_path_buf(),
-        half_made: Some(marker.to_path_buf()),
+        incomplete_marker: Some(marker.to_path_buf()),
     })
 }
 
@@ -216,9 +216,9 @@ fn unlocked_text(marker: &Path) -> Option<String> {
     Some(text)
 }
 
-fn left_one(folder: &Path, root: &Path) -> Option<OrphanedWorktree> {
+fn orphaned_worktree(folder: &Path, root: &Path) -> Option<OrphanedWorktree> {
     let text = unlocked_text(&folder.join(NAME))?;
-    let marker: Marker = serde_json::from_str(&text).ok()?;
+    let marker: WorktreeMarker = serde_json::from_str(&text).ok()?;
     // Only git's own record is trusted, because any program may have written the marker.
     let known = fs::read_to_string(folder.join("gitdir")).ok()?;
     let known = Path::new(known.trim()).parent()?;
@@ -228,7 +228,7 @@ fn left_one(folder: &Path, root: &Path) -> Option<OrphanedWorktree> {
             branch: marker.branch,
             session: marker.session,
             main: root.to_path_buf(),
-            half_made: None,
+            incomplete_marker: None,
         }
     })
 }

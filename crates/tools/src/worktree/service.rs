@@ -95,14 +95,14 @@ impl WorktreeService {
             )));
         }
         if let Some(path) = worktree {
-            let path = hooks_own(&path, cx).map_err(ToolError::Failed)?;
+            let path = check_hook_directory(&path, cx).map_err(ToolError::Failed)?;
             return Ok((cx.cwd.to_path_buf(), WorktreeCopy::Hook { path }));
         }
         let failed = |why: String| match cx.cancel.is_cancelled() {
             true => ToolError::Cancelled,
             false => ToolError::Failed(format!("No worktree was created: {why}.")),
         };
-        let checkout = Checkout::around(&cx.cwd, &cx.cancel).await;
+        let checkout = Checkout::find(&cx.cwd, &cx.cancel).await;
         let checkout = checkout.map_err(failed)?;
         let session = cx.session.to_string();
         let made = checkout.make(directory, &session, again, &cx.cancel).await;
@@ -130,7 +130,7 @@ impl WorktreeService {
             let copy = WorktreeCopy::Git(worktree);
             return copy.remove(true, &cx).await.err();
         }
-        worktree.keep();
+        worktree.release();
         let (path, branch) = (worktree.path.display(), &worktree.branch);
         Some(format!(
             "the worktree {path} was not removed, because it has work on the branch {branch}. When you no longer \
@@ -141,7 +141,7 @@ impl WorktreeService {
 
 /// Checks the directory that a hook created, and returns its real path. The error explains why the
 /// directory is not accepted.
-fn hooks_own(path: &Path, cx: &CallContext) -> Result<PathBuf, String> {
+fn check_hook_directory(path: &Path, cx: &CallContext) -> Result<PathBuf, String> {
     let shown = path.display();
     if !path.is_absolute() {
         return Err(format!(
@@ -242,7 +242,7 @@ impl IsolatedWorktree {
                 }
             }
             Err(why) => {
-                worktree.keep();
+                worktree.release();
                 WorktreeOutcome {
                     note: format!(
                         "Its worktree {} (branch {branch}) was left unchanged: {why}.",
@@ -257,7 +257,7 @@ impl IsolatedWorktree {
 }
 
 impl AgentWorktree for IsolatedWorktree {
-    fn main(&self) -> &Path {
+    fn main_checkout(&self) -> &Path {
         &self.main
     }
 

@@ -1,7 +1,7 @@
 //! What a call touches, what it is filled up to before anyone judges it, and how it ends when it is
 //! cancelled.
 
-use haft_contract::{Access, Effects, ToolError};
+use haft_contract::{ToolAccess, Effects, ToolError};
 use serde_json::{Value, json};
 
 use crate::session::{Session, tool};
@@ -90,11 +90,11 @@ fn a_tool_says_what_it_can_do_at_most() {
     for tool in haft_tools::all() {
         let spec = tool.spec();
         let expected = match spec.name.as_str() {
-            "Write" | "Edit" | "NotebookEdit" | "ReplaceInFiles" => Access::Paths,
+            "Write" | "Edit" | "NotebookEdit" | "ReplaceInFiles" => ToolAccess::Paths,
             "Bash" | "Browser" | "Config" | "CronCreate" | "CronDelete" | "EnterWorktree"
             | "ExitWorktree" | "MemoryWrite" | "Monitor" | "REPL" | "ScheduleWakeup" | "Skill"
-            | "TaskStop" | "Undo" => Access::Anything,
-            _ => Access::Reads,
+            | "TaskStop" | "Undo" => ToolAccess::Anything,
+            _ => ToolAccess::Reads,
         };
         assert_eq!(spec.profile.access, expected, "{}", spec.name);
     }

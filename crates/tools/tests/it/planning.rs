@@ -50,7 +50,7 @@ fn session() -> Session {
     let mut session = Session::new([]);
     let memory = MemoryFolder::new(session.folder.path("memory"));
     let settings: Arc<dyn SettingsAccess> = Arc::new(Two::default());
-    let deferred = DeferredTools::of(["Config", "NotebookEdit", "Undo"].map(tool).into());
+    let deferred = DeferredTools::new(["Config", "NotebookEdit", "Undo"].map(tool).into());
     session.services = session
         .services
         .with(Arc::new(memory))

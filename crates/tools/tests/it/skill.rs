@@ -24,14 +24,14 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
         plugins: Vec::new(),
         sources: EnabledSources::default(),
     };
-    let (skills, warnings) = Skills::load(places, SkillSettings::of(settings, |_| None));
+    let (skills, warnings) = Skills::load(places, SkillSettings::from_settings(settings, |_| None));
     assert_eq!(warnings, []);
     SkillService {
         skills: Arc::new(skills),
         trusts_project,
         session: Arc::new(std::sync::RwLock::new("s".to_owned())),
         effort: None,
-        counts: true,
+        records_reads: true,
         effects: haft_tools::SkillEffects::default(),
     }
 }
@@ -126,7 +126,7 @@ async fn vector_07_a_skill_for_people_is_refused_to_the_model() {
     );
     let book = session.services.get::<SkillService>().unwrap();
     let (aside, cancel) = (NestedCalls::default(), CancellationToken::new());
-    let invoked = book.invoke("d", "", SkillCaller::Person, &aside, &cancel);
+    let invoked = book.invoke("d", "", SkillCaller::User, &aside, &cancel);
     assert!(invoked.await.unwrap().text.ends_with("\n\nx"));
 }
 
@@ -153,7 +153,7 @@ async fn unknown_names_get_near_ones_and_forks_a_way_out() {
     assert!(refused.contains("context: fork"), "{refused}");
     let book = session.services.get::<SkillService>().unwrap();
     assert!(book.find("own", SkillCaller::Model).is_ok());
-    assert!(book.find("own", SkillCaller::Person).is_err());
+    assert!(book.find("own", SkillCaller::User).is_err());
 }
 
 /// What is permitted without asking: text and nothing more.

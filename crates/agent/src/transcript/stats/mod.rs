@@ -176,7 +176,7 @@ impl StatsReader {
             }
             REPLY => {
                 let (request, model) = (line.request_id.as_deref(), line.model.as_deref());
-                let usage = line.usage.as_ref().map(StatUsage::whole);
+                let usage = line.usage.as_ref().map(StatUsage::to_usage);
                 self.reply(open, request, model, usage);
             }
             "assistant" => self.assistant(line, time, open),
@@ -192,13 +192,13 @@ impl StatsReader {
             return;
         }
         let id = line.request_id.as_deref().or(message.id.as_deref());
-        let usage = message.usage.as_ref().map(StatUsage::whole);
+        let usage = message.usage.as_ref().map(StatUsage::to_usage);
         self.reply(open, id, message.model.as_deref(), usage);
         for block in message.blocks() {
             if block.kind.as_deref() == Some("tool_use")
                 && let (Some(id), Some(name)) = (&block.id, &block.name)
             {
-                let call = OpenCall {
+                let call = UnansweredCall {
                     id: id.to_string(),
                     name: name_of(name),
                     // In a fork the same call is in a line with the same id.
@@ -293,7 +293,7 @@ impl StatsReader {
         model.usage.add(&reply.usage);
     }
 
-    fn count_call(&mut self, call: OpenCall, answer: Option<&AnsweredCall>) {
+    fn count_call(&mut self, call: UnansweredCall, answer: Option<&AnsweredCall>) {
         if !self.seen.insert(call.number) {
             return;
         }
@@ -324,11 +324,11 @@ impl StatsReader {
 #[derive(Default)]
 struct OpenParts {
     replies: VecDeque<OpenReply>,
-    calls: VecDeque<OpenCall>,
+    calls: VecDeque<UnansweredCall>,
 }
 
 impl OpenParts {
-    fn call(&mut self, id: Option<&str>) -> Option<&mut OpenCall> {
+    fn call(&mut self, id: Option<&str>) -> Option<&mut UnansweredCall> {
         let id = id?;
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
@@ -340,7 +340,7 @@ struct OpenReply {
     usage: Usage,
 }
 
-struct OpenCall {
+struct UnansweredCall {
     id: String,
     name: String,
     number: u64,
@@ -491,7 +491,7 @@ struct StatCache {
 }
 
 impl StatUsage {
-    fn whole(&self) -> Usage {
+    fn to_usage(&self) -> Usage {
         let hour = self.cache_creation.as_ref();
         Usage {
             input: self.input_tokens.unwrap_or_default(),

@@ -226,7 +226,7 @@ async fn in_the_background_it_is_told_when_it_is_done() {
     assert_eq!(running.len(), 1);
     assert!(running[0].in_background);
     rig.stage.flag("go");
-    team.notices.changed().await;
+    team.notices.wait_for_any_notice().await;
     let ended = team.agent.run_background_notices(&rig.ear).await;
     assert_eq!(ended.text, "I heard");
     let lines = shown(team.agent.conversation().messages());

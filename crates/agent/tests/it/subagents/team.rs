@@ -13,7 +13,7 @@ use haft_contract::{BackgroundTasks, PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
     hooks::{Callback, HookAction, HookEventKind, HookHandler, HookMatcher, Hooks},
-    permissions::{List, RuleSource, Rules, SettingsScope},
+    permissions::{List, RuleSource, RuleSet, SettingsScope},
 };
 use haft_extensions::{AgentDefinition, ExtensionOrigin};
 use haft_models::{Price, Prices, ScriptedModel};
@@ -56,7 +56,7 @@ pub(super) fn aside(when: &str, turns: &[Value]) -> Value {
 pub(super) struct Setup {
     pub(super) kinds: Vec<AgentDefinition>,
     pub(super) mode: PermissionMode,
-    pub(super) rules: Rules,
+    pub(super) rules: RuleSet,
     pub(super) limits: SubagentLimits,
     pub(super) hooks: Vec<HookHandler>,
     pub(super) session: Option<OpenTranscript>,
@@ -67,7 +67,7 @@ impl Default for Setup {
         Self {
             kinds: general(),
             mode: PermissionMode::BypassPermissions,
-            rules: Rules::default(),
+            rules: RuleSet::default(),
             limits: SubagentLimits::default(),
             hooks: Vec::new(),
             session: None,
@@ -170,10 +170,10 @@ pub(super) fn id_in(text: &str) -> String {
     rest.split(']').next().unwrap().to_owned()
 }
 
-pub(super) fn deny(rule: &str) -> Rules {
+pub(super) fn deny(rule: &str) -> RuleSet {
     let context = SessionContext::new("/");
-    let mut rules = Rules::default();
-    let source = RuleSource::of(SettingsScope::Session);
+    let mut rules = RuleSet::default();
+    let source = RuleSource::from_scope(SettingsScope::Session);
     rules
         .add(List::Deny, rule, source, &context.bases())
         .unwrap();

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 
 use self::{pace::DemoPace, scratch::DemoProject};
 use crate::{
-    args::{Demo, Mode, SessionArgs},
+    args::{DemoFlags, PermissionModeArg, SessionArgs},
     exit::Exit,
     session,
-    show::{self, RunWatcher, Style},
-    signals::Signals,
+    show::{self, RunWatcher, ConsoleStyle},
+    signals::StopSignals,
 };
 
 const ACTS: &str = include_str!("acts.json");
@@ -31,7 +31,7 @@ const MODEL: &str = "scripted";
 /// A user prompt and the scripted turns that answer it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Act {
+struct DemoScene {
     prompt: String,
     turns: Vec<ScriptedReply>,
     /// The scripted conversations of subagents.
@@ -39,13 +39,13 @@ struct Act {
     asides: Vec<ScriptedConversation>,
 }
 
-pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
-    let mut acts: Vec<Act> = serde_json::from_str(ACTS)?;
-    let style = Style::of_stdout();
+pub(crate) async fn run(flags: DemoFlags) -> anyhow::Result<Exit> {
+    let mut acts: Vec<DemoScene> = serde_json::from_str(ACTS)?;
+    let style = ConsoleStyle::of_stdout();
     // Typing is not animated for a pipe.
     let pace = DemoPace::new(flags.fast || !show::stdout_is_terminal());
-    let signals = Signals::listen()?;
-    let scratch = DemoProject::make()?;
+    let signals = StopSignals::listen()?;
+    let scratch = DemoProject::create()?;
     show::drawn(&format!(
         "{}\n{}\n",
         style.bold("haft demo"),
@@ -58,7 +58,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let config = config(&scratch)?;
     let has_browser = has_browser(&config)?;
     if has_browser {
-        acts.extend(serde_json::from_str::<Vec<Act>>(PAGE)?);
+        acts.extend(serde_json::from_str::<Vec<DemoScene>>(PAGE)?);
     }
     let mut prompts = Vec::new();
     let mut script = ModelScript::default();
@@ -76,7 +76,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         }
         other => session::warn(other),
     };
-    let parts = SessionParts::new(follow).scripted(script, pace.of_model());
+    let parts = SessionParts::new(follow).scripted(script, pace.model_pace());
     let session = AgentSession::open(config, parts)?;
     let input = session.input();
     signals.end(&input);
@@ -112,9 +112,9 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         let left_out = "Chromium was not found, so the browser scene is skipped.";
         show::drawn(&format!("{}\n", style.wrap(left_out)))?;
     }
-    show::drawn(&farewell(&scratch, flags.keep, style))?;
+    show::drawn(&exit_message(&scratch, flags.keep, style))?;
     if flags.keep {
-        scratch.keep();
+        scratch.persist();
     }
     Ok(Exit::Success)
 }
@@ -140,7 +140,7 @@ fn config(scratch: &DemoProject) -> anyhow::Result<SessionConfig> {
         cwd: Some(scratch.project().to_path_buf()),
         // No user settings: the demo looks the same on every machine.
         setting_sources: Some(String::new()),
-        permission_mode: Some(Mode::AcceptEdits),
+        permission_mode: Some(PermissionModeArg::AcceptEdits),
         allowed_tools: vec!["Bash(./test.sh)".to_owned()],
         disallowed_tools: vec!["Read(./deploy.env)".to_owned()],
         ..SessionArgs::default()
@@ -152,7 +152,7 @@ fn config(scratch: &DemoProject) -> anyhow::Result<SessionConfig> {
     Ok(config)
 }
 
-fn farewell(scratch: &DemoProject, kept: bool, style: Style) -> String {
+fn exit_message(scratch: &DemoProject, kept: bool, style: ConsoleStyle) -> String {
     let files = match kept {
         true => format!(
             "The project is in {}; remove it when you no longer need it.",

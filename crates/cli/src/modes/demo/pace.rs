@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use haft_host::StreamPace;
 
-use crate::show::{self, Style};
+use crate::show::{self, ConsoleStyle};
 
 const LETTER: Duration = Duration::from_millis(18);
 const WORD: Duration = Duration::from_millis(45);
@@ -22,7 +22,7 @@ impl DemoPace {
     }
 
     /// Returns the pace of the scripted model's replies.
-    pub(super) fn of_model(self) -> StreamPace {
+    pub(super) fn model_pace(self) -> StreamPace {
         match self.fast {
             true => StreamPace::default(),
             false => StreamPace {
@@ -32,13 +32,13 @@ impl DemoPace {
         }
     }
 
-    async fn rest(self) {
+    async fn pause(self) {
         self.wait(THOUGHT).await;
     }
 
     /// Prints a user prompt letter by letter.
-    pub(super) async fn type_out(self, mark: &str, text: &str, style: Style) -> io::Result<()> {
-        self.rest().await;
+    pub(super) async fn type_out(self, mark: &str, text: &str, style: ConsoleStyle) -> io::Result<()> {
+        self.pause().await;
         show::drawn_part(&style.bold(mark))?;
         for line in style.wrap(text).lines() {
             for letter in line.chars() {
@@ -47,7 +47,7 @@ impl DemoPace {
             }
             show::line("")?;
         }
-        self.rest().await;
+        self.pause().await;
         show::line("")
     }
 

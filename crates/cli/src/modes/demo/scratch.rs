@@ -27,7 +27,7 @@ pub(super) struct DemoProject {
 }
 
 impl DemoProject {
-    pub(super) fn make() -> anyhow::Result<Self> {
+    pub(super) fn create() -> anyhow::Result<Self> {
         let folder =
             env::temp_dir().join(format!("haft-demo-{}", haft_agent::random_id().simple()));
         let made = || -> io::Result<Self> {
@@ -58,7 +58,7 @@ impl DemoProject {
         self.folder.join("state")
     }
 
-    pub(super) fn keep(mut self) {
+    pub(super) fn persist(mut self) {
         self.is_kept = true;
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     exit::Exit,
-    show::{self, Style},
+    show::{self, ConsoleStyle},
 };
 
 /// The results of all checks.
@@ -77,7 +77,7 @@ impl DoctorFindings {
         }
     }
 
-    pub(super) fn text(&self, style: Style) -> String {
+    pub(super) fn text(&self, style: ConsoleStyle) -> String {
         let mut text = String::new();
         for section in self.sections() {
             text += &format!("{}\n", style.bold(section.name));

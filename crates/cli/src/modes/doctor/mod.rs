@@ -33,7 +33,7 @@ use crate::{
     exit::Exit,
     modes::mcp::mcp_tokens,
     session,
-    show::{self, Style},
+    show::{self, ConsoleStyle},
 };
 
 /// Programs that commands and tools use.
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
     if as_json {
         show::json(&serde_json::to_string_pretty(&findings.json())?)?;
     } else {
-        show::drawn(&findings.text(Style::of_stdout()))?;
+        show::drawn(&findings.text(ConsoleStyle::of_stdout()))?;
     }
     Ok(findings.exit())
 }
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
 /// Like [`run`], but returns the report as text for the `/doctor` command in a session.
 pub(crate) async fn report(config: SessionConfig) -> String {
     match run_checks(&config).await {
-        Ok(findings) => findings.text(Style::plain()),
+        Ok(findings) => findings.text(ConsoleStyle::plain()),
         Err(error) => format!("{error:#}"),
     }
 }
@@ -70,7 +70,7 @@ async fn run_checks(config: &SessionConfig) -> anyhow::Result<DoctorFindings> {
             network(&permitted.sandbox),
             DoctorSection {
                 name: "sandbox",
-                rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
+                rows: [unsupported_settings(&permitted.sandbox), guarantees().await].concat(),
             },
         ],
     };
@@ -360,7 +360,7 @@ fn search(permitted: &ResolvedSettings) -> DoctorSection {
         let engine = SearchEngine::with(index.clone());
         let cwd = permitted.settings.places.cwd.canonicalize();
         match cwd.ok().and_then(|cwd| engine.inspect(&cwd)) {
-            Some(status) => rows.extend(kept(&status)),
+            Some(status) => rows.extend(index_rows(&status)),
             None => rows.push(row("state", "no index of this directory".to_owned())),
         }
     } else {
@@ -377,7 +377,7 @@ fn search(permitted: &ResolvedSettings) -> DoctorSection {
 
 /// Describes the stored search index that a search here starts from.
 #[cfg(feature = "search")]
-fn kept(status: &IndexStatus) -> Vec<DoctorRow> {
+fn index_rows(status: &IndexStatus) -> Vec<DoctorRow> {
     if let Some(reason) = status.refused {
         let text = format!("not stored: {reason}; each search scans the directory");
         return vec![DoctorRow::new("state", CheckState::Good, text)];
@@ -458,7 +458,7 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the requested sandbox settings that this machine does not support.
-fn wanted(sandbox: &SandboxSettings) -> Vec<DoctorRow> {
+fn unsupported_settings(sandbox: &SandboxSettings) -> Vec<DoctorRow> {
     let state = if sandbox.required {
         CheckState::Bad
     } else {
@@ -495,8 +495,8 @@ async fn guarantees() -> Vec<DoctorRow> {
         scratch: scratch.path().to_path_buf(),
         snapshot: None,
         gate: None,
-        best: Mechanism::Namespaces,
-        resources: ResourceLimits::default(),
+        strictest_mechanism: Mechanism::Namespaces,
+        resource_limits: ResourceLimits::default(),
     });
     let report = haft_sandbox::probe(&sandbox, &among).await;
     sandbox.close().await;
@@ -561,7 +561,7 @@ mod tests {
             let findings = DoctorFindings {
                 sections: vec![DoctorSection {
                     name: "sandbox",
-                    rows: wanted(&sandbox),
+                    rows: unsupported_settings(&sandbox),
                 }],
             };
             let shown = findings.sections().next().map(|_| findings.exit());

@@ -16,7 +16,7 @@ use std::{
 use haft::{
     ApprovalAnswer, ApprovalRequest, BoxFuture, CallId, CallResult, CancellationToken,
     ContextPatch, ProgressSender, ProgressUpdate, ProgressUpdates, RuleList, ToolUse,
-    engine::{CallObserver, pipeline::Admitted},
+    engine::{CallObserver, pipeline::AdmittedCall},
 };
 use haft_host::QuestionHandler;
 use serde_json::{Map, Value, json};
@@ -43,14 +43,14 @@ struct DialogState {
     /// then ignored.
     withdrawn: HashSet<String>,
     /// Running and waiting calls, by their ids as text.
-    calls: HashMap<String, OpenCall>,
+    calls: HashMap<String, ClientCall>,
     /// The clients' ids of running calls, by our own ids.
     ids: HashMap<CallId, String>,
     is_closed: bool,
 }
 
 /// A call that waits or runs.
-struct OpenCall {
+struct ClientCall {
     /// The id as the client wrote it.
     id: Value,
     /// Present once the call runs.
@@ -59,7 +59,7 @@ struct OpenCall {
     is_cancelled: bool,
 }
 
-impl OpenCall {
+impl ClientCall {
     fn cancel(&mut self) {
         self.is_cancelled = true;
         if let Some(cancel) = &self.cancel {
@@ -90,7 +90,7 @@ impl ExecDialog {
 
     fn answered(&self, line: &Value) -> Result<(), String> {
         let id = line["request_id"].as_str().unwrap_or_default();
-        let answer = meant(line)?;
+        let answer = parse_answer(line)?;
         let mut state = self.state();
         if let Some(sender) = state.questions.remove(id) {
             // The call that asked may have ended.
@@ -108,7 +108,7 @@ impl ExecDialog {
     /// Registers a call, which can be cancelled until it ends. `shown` is its id as the client
     /// wrote it.
     pub(super) fn register_call(&self, id: String, shown: Value) {
-        let call = OpenCall {
+        let call = ClientCall {
             id: shown,
             cancel: None,
             is_cancelled: false,
@@ -172,7 +172,7 @@ pub(super) fn problem(line: &Value, message: &str) -> Value {
 }
 
 /// Parses a `permission_response` line.
-fn meant(line: &Value) -> Result<ApprovalAnswer, String> {
+fn parse_answer(line: &Value) -> Result<ApprovalAnswer, String> {
     let texts = |key: &str| -> Vec<String> {
         let list = line[key].as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -203,7 +203,7 @@ fn meant(line: &Value) -> Result<ApprovalAnswer, String> {
 pub(super) struct LineApprover(pub(super) Arc<ExecDialog>);
 
 impl QuestionHandler for LineApprover {
-    fn is_there(&self) -> bool {
+    fn can_ask_user(&self) -> bool {
         !self.0.state().is_closed
     }
 
@@ -258,7 +258,7 @@ impl Drop for ExecQuestionGuard<'_> {
 
 /// Records which of our call ids belongs to which client id, for progress lines.
 impl CallObserver for ExecDialog {
-    fn on_started(&self, call: &Admitted) {
+    fn on_started(&self, call: &AdmittedCall) {
         let (own, id) = call.call().ids();
         self.state().ids.insert(own, id.to_string());
     }

@@ -43,10 +43,10 @@ async fn serve_input(
     flags: &ExecFlags,
     telemetry: &ToolTelemetry,
 ) -> anyhow::Result<Exit> {
-    let documents = JsonDocuments::new(StdinLines::of_stdin());
+    let documents = JsonDocuments::new(StdinLines::from_stdin());
     if !flags.interactive_json {
         let haft = session::tools(args, Some(telemetry)).await?;
-        return serve_all(haft, Input::OnDemand(documents), None).await;
+        return serve_all(haft, ExecInputSource::OnDemand(documents), None).await;
     }
     let dialog = Arc::new(ExecDialog::default());
     let (progress, updates) = interactive::progress();
@@ -58,17 +58,17 @@ async fn serve_input(
     )
     .await?;
     haft::spawn_boxed(interactive::report(updates, Arc::clone(&dialog)));
-    let input = Input::Beside(read_beside(documents, Arc::clone(&dialog)));
+    let input = ExecInputSource::Channel(spawn_reader(documents, Arc::clone(&dialog)));
     serve_all(haft, input, Some(&dialog)).await
 }
 
 /// The source of requests.
-enum Input {
+enum ExecInputSource {
     /// Reads a line only after the previous one was answered, so that questions can use the same
     /// terminal.
     OnDemand(JsonDocuments),
     /// Reads lines at any time, also while calls run.
-    Beside(mpsc::UnboundedReceiver<ExecInput>),
+    Channel(mpsc::UnboundedReceiver<ExecInput>),
 }
 
 /// The next item of the input.
@@ -78,11 +78,11 @@ enum ExecInput {
     Failed(io::Error),
 }
 
-impl Input {
+impl ExecInputSource {
     async fn next(&mut self) -> Option<ExecInput> {
         match self {
             Self::OnDemand(documents) => next_request(documents).await,
-            Self::Beside(requests) => requests.recv().await,
+            Self::Channel(requests) => requests.recv().await,
         }
     }
 }
@@ -100,7 +100,7 @@ async fn next_request(documents: &mut JsonDocuments) -> Option<ExecInput> {
 }
 
 /// Reads lines in the background and handles those that are not requests immediately.
-fn read_beside(
+fn spawn_reader(
     mut documents: JsonDocuments,
     dialog: Arc<ExecDialog>,
 ) -> mpsc::UnboundedReceiver<ExecInput> {
@@ -108,7 +108,7 @@ fn read_beside(
     haft::spawn_boxed(async move {
         while let Some(arrived) = next_request(&mut documents).await {
             match &arrived {
-                ExecInput::Request(Ok(ExecRequest::Word(word))) => {
+                ExecInput::Request(Ok(ExecRequest::DialogLine(word))) => {
                     if let Err(problem) = dialog.on_line(word)
                         && show::json(&interactive::problem(word, &problem).to_string()).is_err()
                     {
@@ -137,7 +137,7 @@ fn read_beside(
 
 async fn serve_all(
     mut haft: Haft,
-    mut input: Input,
+    mut input: ExecInputSource,
     dialog: Option<&Arc<ExecDialog>>,
 ) -> anyhow::Result<Exit> {
     let cancel = haft.session_token();
@@ -183,7 +183,7 @@ async fn serve(
             let results = carry_out(haft, messages.calls(), dialog).await;
             messages.answer(&results)
         }
-        Ok(ExecRequest::Word(word)) => {
+        Ok(ExecRequest::DialogLine(word)) => {
             let problem = "a line like this is valid only with --interactive-json";
             refusal(&word["id"], &Value::Null, problem)
         }

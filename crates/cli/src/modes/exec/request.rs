@@ -11,7 +11,7 @@ pub(super) enum ExecRequest {
     /// An assistant message of a provider.
     Message(ProviderMessage),
     /// A message with a `type`: not a request, but about one (an answer or a cancellation).
-    Word(Value),
+    DialogLine(Value),
 }
 
 /// An invalid input line: its id and name as far as they could be read, and the problem.
@@ -50,7 +50,7 @@ pub(super) fn read(line: &[u8]) -> Result<ExecRequest, Box<BadRequest>> {
         Some("permission_response" | "cancel")
     );
     if is_word {
-        return Ok(ExecRequest::Word(request));
+        return Ok(ExecRequest::DialogLine(request));
     }
     let is_message = |request: &Value| {
         let keys = ["role", "choices", "output"];

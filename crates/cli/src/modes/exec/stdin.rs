@@ -31,11 +31,11 @@ pub(crate) struct StdinLines {
 }
 
 impl StdinLines {
-    pub(crate) fn of_stdin() -> Self {
-        Self::of(BufReader::with_capacity(64 << 10, io::stdin()))
+    pub(crate) fn from_stdin() -> Self {
+        Self::from_reader(BufReader::with_capacity(64 << 10, io::stdin()))
     }
 
-    fn of(mut input: impl BufRead + Send + 'static) -> Self {
+    fn from_reader(mut input: impl BufRead + Send + 'static) -> Self {
         let (ask, asked) = mpsc::channel();
         let (sender, lines) = tokio::sync::mpsc::unbounded_channel();
         thread::spawn(move || {
@@ -128,7 +128,7 @@ impl JsonDocuments {
                     Some(InputLine::Text(line)) => line,
                     other if self.begun.is_empty() => return other,
                     // The incomplete text is returned, so that the JSON parser reports the problem.
-                    _ => return Some(self.whole()),
+                    _ => return Some(self.take_document()),
                 },
             };
             if self.begun.is_empty() {
@@ -142,7 +142,7 @@ impl JsonDocuments {
             // line begins a new text.
             if line.starts_with(b"{") || line.starts_with(b"[") {
                 self.ahead = Some(line);
-                return Some(self.whole());
+                return Some(self.take_document());
             }
             self.begun.push(b'\n');
             self.begun.extend_from_slice(&line);
@@ -152,12 +152,12 @@ impl JsonDocuments {
                 return Some(InputLine::TooLong { bytes });
             }
             if line.starts_with(b"}") || line.starts_with(b"]") {
-                return Some(self.whole());
+                return Some(self.take_document());
             }
         }
     }
 
-    fn whole(&mut self) -> InputLine {
+    fn take_document(&mut self) -> InputLine {
         InputLine::Text(std::mem::take(&mut self.begun))
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     async fn read(text: &str) -> Vec<String> {
-        let lines = StdinLines::of(Cursor::new(text.to_owned().into_bytes()));
+        let lines = StdinLines::from_reader(Cursor::new(text.to_owned().into_bytes()));
         let mut documents = JsonDocuments::new(lines);
         let mut found = Vec::new();
         while let Some(line) = documents.next().await {

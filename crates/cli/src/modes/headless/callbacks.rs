@@ -49,7 +49,7 @@ pub(super) fn read(
                 None => USUAL,
             };
             for id in &group.hook_callback_ids {
-                let Some(id) = id.meaning() else {
+                let Some(id) = id.parsed() else {
                     return Err(format!("hooks.{name}: an id is not a string"));
                 };
                 let action = HookAction::Callback(callback(id, event, limit, channel));

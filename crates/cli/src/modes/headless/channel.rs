@@ -65,7 +65,7 @@ impl ControlChannel {
     }
 
     /// Sends a request without waiting for the answer.
-    pub(super) fn tell(&self, request: SessionRequest<'_>) {
+    pub(super) fn notify(&self, request: SessionRequest<'_>) {
         if !self.waiting().closed {
             self.put(&self.id(), request);
         }

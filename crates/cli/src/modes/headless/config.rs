@@ -13,12 +13,12 @@ use haft_host::{
 };
 
 use super::flags::{
-    Headless, InputFormat, ModelFlags, OutputFormat, PromptFlags, ProviderKind, SessionFlags,
+    HeadlessFlags, InputFormat, ModelFlags, OutputFormat, PromptFlags, ProviderKind, SessionFlags,
     ThinkingFlag,
 };
 use crate::{VERSION, args::SessionArgs, session};
 
-pub(crate) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<SessionConfig> {
+pub(crate) fn session_config(session: &SessionArgs, flags: &HeadlessFlags) -> anyhow::Result<SessionConfig> {
     let mut config = session::config(session)?;
     config.model = model(&flags.model)?;
     config.prompts = prompts(&flags.prompts)?;

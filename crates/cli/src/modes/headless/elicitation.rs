@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use haft::BoxFuture;
-use haft_host::{Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind};
+use haft_host::{ServerElicitation, ElicitationAnswer, ElicitationHost, ElicitationKind};
 use haft_protocol::{ElicitationReply, ElicitationRequest, SessionRequest};
 use serde_json::Value;
 
@@ -29,20 +29,20 @@ impl ProgramElicitations {
 }
 
 impl ElicitationHost for ProgramElicitations {
-    fn is_there(&self) -> bool {
+    fn can_show_forms(&self) -> bool {
         self.channel.is_initialized()
             && !self.channel.is_closed()
             && !self.is_unable.load(Ordering::Relaxed)
     }
 
-    fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
+    fn elicit<'a>(&'a self, asked: &'a ServerElicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
         Box::pin(async move {
             let waits = self.channel.output.waits();
             let request = SessionRequest::Elicitation(Box::new(request(asked)));
             let reply = self.channel.ask(request).await;
             drop(waits);
             match reply {
-                Ok(reply) => Some(meant(reply.into())),
+                Ok(reply) => Some(to_elicitation_answer(reply.into())),
                 Err(why) => {
                     tracing::debug!(
                         why,
@@ -56,7 +56,7 @@ impl ElicitationHost for ProgramElicitations {
     }
 }
 
-fn request(asked: &Elicitation) -> ElicitationRequest<'_> {
+fn request(asked: &ServerElicitation) -> ElicitationRequest<'_> {
     let plain = ElicitationRequest {
         mcp_server_name: (&asked.server).into(),
         message: (&asked.message).into(),
@@ -81,7 +81,7 @@ fn request(asked: &Elicitation) -> ElicitationRequest<'_> {
 }
 
 /// Converts the client's reply. Anything other than accept and decline is a cancellation.
-fn meant(reply: ElicitationReply) -> ElicitationAnswer {
+fn to_elicitation_answer(reply: ElicitationReply) -> ElicitationAnswer {
     match reply.action.as_deref() {
         Some("accept") => {
             ElicitationAnswer::Accept(reply.content.map_or(Value::Null, Value::Object))

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 /// The options of a run, in addition to those of the session.
 #[derive(Debug, Args)]
-pub(crate) struct Headless {
+pub(crate) struct HeadlessFlags {
     /// Run one task without a user: print the reply and exit.
     #[arg(short = 'p', long)]
     pub(crate) print: bool,
@@ -104,7 +104,7 @@ pub(crate) struct Headless {
     pub(crate) fail_on_deny: bool,
 
     /// The maximum number of turns.
-    #[arg(long, value_name = "N", value_parser = rounds)]
+    #[arg(long, value_name = "N", value_parser = parse_max_turns)]
     pub(crate) max_turns: Option<NonZeroU32>,
 
     /// The maximum cost in USD. Prices are public list prices unless `--prices` gives others.
@@ -135,15 +135,15 @@ pub(crate) struct Headless {
     pub(crate) ignored: IgnoredFlags,
 }
 
-impl Headless {
+impl HeadlessFlags {
     /// Returns whether input and output are text, so that a user may read and answer.
-    pub(crate) fn is_for_people(&self) -> bool {
+    pub(crate) fn is_text_only(&self) -> bool {
         self.output_format == OutputFormat::Text && self.input_format == InputFormat::Text
     }
 }
 
 /// Parses a number of turns, at least 1.
-fn rounds(text: &str) -> Result<NonZeroU32, String> {
+fn parse_max_turns(text: &str) -> Result<NonZeroU32, String> {
     let rounds: u32 = text.parse().map_err(|_| "expected a number".to_owned())?;
     NonZeroU32::new(rounds)
         .ok_or_else(|| "expected at least 1; omit the flag for no limit".to_owned())

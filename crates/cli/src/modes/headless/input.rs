@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use haft::{Content, PermissionMode};
 use haft_agent::{Prompt, mentioned};
 use haft_host::{SessionInput, StartOptions};
-use haft_models::Thinking;
+use haft_models::ThinkingMode;
 use haft_protocol::{
     BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
     InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptParagraphs,
@@ -28,7 +28,7 @@ pub(super) struct ControlReader {
 impl ControlReader {
     /// Reads until the end of the input.
     pub(super) async fn run(self) {
-        let mut lines = StdinLines::of_stdin();
+        let mut lines = StdinLines::from_stdin();
         while let Some(line) = lines.next().await {
             let problem = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
@@ -114,8 +114,8 @@ impl ControlReader {
             ClientRequest::SetMaxThinkingTokens(request) => {
                 self.session
                     .set_thinking(match request.max_thinking_tokens {
-                        None | Some(0) => Thinking::Off,
-                        Some(most) => Thinking::Budget(u32::try_from(most).unwrap_or(u32::MAX)),
+                        None | Some(0) => ThinkingMode::Off,
+                        Some(most) => ThinkingMode::Budget(u32::try_from(most).unwrap_or(u32::MAX)),
                     });
                 Ok(SessionAnswer::DONE)
             }
@@ -192,7 +192,7 @@ impl ControlReader {
 
     fn set_mode(&self, asked: &RawOrParsed<PermissionMode>) -> Result<SessionAnswer, String> {
         let mode = *asked
-            .meaning()
+            .parsed()
             .ok_or_else(|| format!("no permission mode is called {}", asked.value()))?;
         self.session.set_permission_mode(mode)?;
         let mode = mode.name().to_owned();

@@ -34,19 +34,19 @@ pub(super) struct InitFacts {
     /// In which respect commands are less confined than they should be.
     pub(super) sandbox_warning: Option<String>,
     /// The names of the installed extensions (commands, agents, skills and so on).
-    pub(super) told: ExtensionNames,
+    pub(super) extensions: ExtensionNames,
     pub(super) servers: ServerList,
 }
 
 impl InitFacts {
-    pub(super) fn of(session: &SessionFacts) -> Self {
+    pub(super) fn from_session(session: &SessionFacts) -> Self {
         Self {
             key_source: session.key_source,
             window: session.window,
             max_tokens: session.max_tokens,
             left_out: session.untrusted.clone(),
             sandbox_warning: session.sandbox_warning.clone(),
-            told: session.names.clone(),
+            extensions: session.names.clone(),
             servers: ServerList::default(),
         }
     }
@@ -68,10 +68,10 @@ pub(super) fn init<'a>(began: &'a RunStart, facts: &'a InitFacts) -> SystemMessa
         slash_commands: commands(facts),
         api_key_source: facts.key_source.into(),
         claude_code_version: LEVEL.into(),
-        output_style: (&facts.told.output_style).into(),
-        agents: Cow::Borrowed(&facts.told.agents),
-        skills: Cow::Borrowed(&facts.told.skills),
-        plugins: facts.told.plugins.iter().map(status::plugin).collect(),
+        output_style: (&facts.extensions.output_style).into(),
+        agents: Cow::Borrowed(&facts.extensions.agents),
+        skills: Cow::Borrowed(&facts.extensions.skills),
+        plugins: facts.extensions.plugins.iter().map(status::plugin).collect(),
         untrusted: facts.left_out.as_deref().map(Cow::Borrowed),
         sandbox_warning: facts.sandbox_warning.as_deref().map(Cow::Borrowed),
         mcp_server_errors: status::servers_left_out(&facts.servers),
@@ -86,8 +86,8 @@ fn commands(facts: &InitFacts) -> Cow<'_, [String]> {
     let prompts = servers.iter().flat_map(|server| &server.commands);
     let mut prompts = prompts.peekable();
     match prompts.peek() {
-        None => Cow::Borrowed(&facts.told.commands),
-        Some(_) => facts.told.commands.iter().chain(prompts).cloned().collect(),
+        None => Cow::Borrowed(&facts.extensions.commands),
+        Some(_) => facts.extensions.commands.iter().chain(prompts).cloned().collect(),
     }
 }
 

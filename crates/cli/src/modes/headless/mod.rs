@@ -41,7 +41,7 @@ use haft_host::{
 use self::{
     channel::ControlChannel,
     elicitation::ProgramElicitations,
-    flags::{Headless, InputFormat, OutputFormat},
+    flags::{HeadlessFlags, InputFormat, OutputFormat},
     input::ControlReader,
     output::HeadlessOutput,
     permission::{ControlApprover, PromptTool},
@@ -55,7 +55,7 @@ use crate::{
     line_input::{self, InputWait},
     modes::doctor,
     show,
-    signals::Signals,
+    signals::StopSignals,
     terminal_approver::TerminalApprover,
     tui::InteractiveStart,
 };
@@ -65,7 +65,7 @@ const NO_PROMPT: &str =
 
 /// Returns the error for a missing prompt. If an option that accepts several values may have
 /// consumed the prompt, the error says so.
-fn no_prompt(session: &SessionArgs, flags: &Headless) -> String {
+fn no_prompt(session: &SessionArgs, flags: &HeadlessFlags) -> String {
     let is_prose = |value: &&String| {
         let before = value.split('(').next().unwrap_or_default();
         before.trim().contains(char::is_whitespace)
@@ -100,14 +100,14 @@ const LONGEST_PROMPT: u64 = 10 << 20;
 /// Builds the start of an interactive session from the same flags.
 pub(crate) fn interactive(
     session: SessionArgs,
-    mut flags: Headless,
+    mut flags: HeadlessFlags,
 ) -> anyhow::Result<InteractiveStart> {
     check(&flags)?;
     let picks_session = flags.session.resume.as_deref() == Some("");
     if picks_session {
         flags.session.resume = None;
     }
-    let mut config = config::of(&session, &flags)?;
+    let mut config = config::session_config(&session, &flags)?;
     config.one_result = false;
     config.hooks_may_begin = false;
     config.saves_choices = true;
@@ -119,7 +119,7 @@ pub(crate) fn interactive(
     })
 }
 
-pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
+pub(crate) async fn run(session: SessionArgs, flags: HeadlessFlags) -> anyhow::Result<Exit> {
     let output = Arc::new(HeadlessOutput::new(&flags, &Environment::from_process()));
     let ended = run_session(&session, &flags, &output).await;
     if let Err(error) = &ended {
@@ -131,15 +131,15 @@ pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result
 
 async fn run_session(
     session: &SessionArgs,
-    flags: &Headless,
+    flags: &HeadlessFlags,
     output: &Arc<HeadlessOutput>,
 ) -> anyhow::Result<Exit> {
     check(flags)?;
-    let signals = Signals::listen()?;
+    let signals = StopSignals::listen()?;
     let channel = Arc::new(ControlChannel::new(Arc::clone(output)));
-    let config = config::of(session, flags)?;
-    if flags.is_for_people() {
-        output.is_read_by(StderrReporter::new(&config.cwd));
+    let config = config::session_config(session, flags)?;
+    if flags.is_text_only() {
+        output.set_reporter(StderrReporter::new(&config.cwd));
     }
     let looked_at = config.clone();
     let silence = no_prompt(session, flags);
@@ -177,7 +177,7 @@ async fn run_session(
 
 /// Connects the session to the output and to the handler of questions.
 fn parts(
-    flags: &Headless,
+    flags: &HeadlessFlags,
     output: &Arc<HeadlessOutput>,
     channel: &Arc<ControlChannel>,
 ) -> SessionParts {
@@ -188,7 +188,7 @@ fn parts(
             .elicitations(Arc::new(ProgramElicitations::new(Arc::clone(channel))));
     }
     match flags.permission_prompt_tool.as_deref() {
-        None => match TerminalApprover::of_person().filter(|_| flags.is_for_people()) {
+        None => match TerminalApprover::from_stdio_or_tty().filter(|_| flags.is_text_only()) {
             Some(terminal) => parts.questions(terminal),
             None => parts,
         },
@@ -202,11 +202,11 @@ fn parts(
     }
 }
 
-fn exit(end: SessionEnd, flags: &Headless, silence: String) -> anyhow::Result<Exit> {
+fn exit(end: SessionEnd, flags: &HeadlessFlags, silence: String) -> anyhow::Result<Exit> {
     if let Some(stopped) = end.stopped {
         return Ok(stopped.into());
     }
-    anyhow::ensure!(!end.was_silent || flags.init_only, silence);
+    anyhow::ensure!(!end.had_no_prompt || flags.init_only, silence);
     Ok(match end.has_failed {
         true => Exit::Usage,
         false if end.has_denials && flags.fail_on_deny => Exit::CallFailed,
@@ -215,7 +215,7 @@ fn exit(end: SessionEnd, flags: &Headless, silence: String) -> anyhow::Result<Ex
 }
 
 /// Checks that the flags can be combined.
-fn check(flags: &Headless) -> anyhow::Result<()> {
+fn check(flags: &HeadlessFlags) -> anyhow::Result<()> {
     let streams = flags.input_format == InputFormat::StreamJson;
     anyhow::ensure!(
         !streams || flags.output_format == OutputFormat::StreamJson,
@@ -237,7 +237,7 @@ fn check(flags: &Headless) -> anyhow::Result<()> {
 
 /// Returns the prompt from the command line, followed by the contents of stdin. Without any prompt,
 /// returns `None` if the input is a message stream or `may_be` allows it, and fails otherwise.
-async fn prompt(flags: &Headless, may_be: bool, silence: &str) -> anyhow::Result<Option<Prompt>> {
+async fn prompt(flags: &HeadlessFlags, may_be: bool, silence: &str) -> anyhow::Result<Option<Prompt>> {
     let given = flags.prompt.clone();
     let given = given.filter(|text| !text.trim().is_empty());
     let mut images = Vec::new();

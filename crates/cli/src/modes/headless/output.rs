@@ -26,7 +26,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{
-    flags::{Headless, OutputFormat},
+    flags::{HeadlessFlags, OutputFormat},
     line_limit,
     messages::{self, InitFacts},
     stderr_reporter::StderrReporter,
@@ -47,7 +47,7 @@ pub(super) struct HeadlessOutput {
     /// The session, which is abandoned as soon as stdout cannot be written any longer.
     session: OnceLock<SessionInput>,
     /// The progress display on stderr, if stdout is text.
-    person: OnceLock<StderrReporter>,
+    reporter: OnceLock<StderrReporter>,
     state: Mutex<OutputState>,
 }
 
@@ -63,9 +63,9 @@ struct OutputState {
     /// The number of open questions.
     questions: usize,
     /// The session state that was reported last.
-    said: &'static str,
+    reported_state: &'static str,
     /// The next run continues to answer the same message.
-    goes_on: bool,
+    continues: bool,
     /// The next run answers this scheduled prompt.
     scheduled: Option<(ScheduledPrompt, Uuid)>,
     /// Whether a result has been reported.
@@ -81,14 +81,14 @@ enum StateReporting {
     /// As a message like any other.
     Yes,
     /// As a message that is marked as meant for the SDK client only.
-    ForTheHost,
+    ClientOnly,
 }
 
 impl HeadlessOutput {
-    pub(super) fn new(flags: &Headless, environment: &Environment) -> Self {
+    pub(super) fn new(flags: &HeadlessFlags, environment: &Environment) -> Self {
         let on = |name| environment.is_on(name);
         let states = if on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
-            StateReporting::ForTheHost
+            StateReporting::ClientOnly
         } else if on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
             StateReporting::Yes
         } else {
@@ -103,7 +103,7 @@ impl HeadlessOutput {
             hooks: flags.include_hook_events,
             states,
             session: OnceLock::new(),
-            person: OnceLock::new(),
+            reporter: OnceLock::new(),
             state: Mutex::default(),
         }
     }
@@ -114,13 +114,13 @@ impl HeadlessOutput {
     }
 
     /// Sets the progress display that users read on stderr.
-    pub(super) fn is_read_by(&self, person: StderrReporter) {
-        let _ = self.person.set(person);
+    pub(super) fn set_reporter(&self, person: StderrReporter) {
+        let _ = self.reporter.set(person);
     }
 
     /// Returns the progress display, if any.
-    pub(super) fn person(&self) -> Option<&StderrReporter> {
-        self.person.get()
+    pub(super) fn reporter(&self) -> Option<&StderrReporter> {
+        self.reporter.get()
     }
 
     /// Returns the session once it is open.
@@ -215,13 +215,13 @@ impl HeadlessOutput {
     /// Reports the session state: `running`, `requires_action` or `idle`.
     pub(super) fn put_state(&self, name: &'static str) {
         let mut state = self.state();
-        if self.states == StateReporting::No || state.said == name {
+        if self.states == StateReporting::No || state.reported_state == name {
             return;
         }
-        state.said = name;
+        state.reported_state = name;
         let message = SystemMessage::SessionStateChanged(SessionStateMessage {
             state: name.into(),
-            sdk_host_only: self.states == StateReporting::ForTheHost,
+            sdk_host_only: self.states == StateReporting::ClientOnly,
             ..SessionStateMessage::default()
         });
         self.put_into(&mut state, message);
@@ -249,7 +249,7 @@ impl HeadlessOutput {
 
     /// Marks the next run as a continuation: its start is not reported.
     pub(super) fn mark_continued(&self) {
-        self.state().goes_on = true;
+        self.state().continues = true;
     }
 
     /// Reports the result of a turn.
@@ -285,9 +285,9 @@ impl HeadlessOutput {
 
     /// After an interrupt, prints how to resume the session, if a user reads the output and the
     /// session is stored.
-    pub(super) fn put_resume_hint(&self, flags: &Headless) {
+    pub(super) fn put_resume_hint(&self, flags: &HeadlessFlags) {
         let session = self.state().session;
-        if let Some(session) = session.filter(|_| flags.is_for_people())
+        if let Some(session) = session.filter(|_| flags.is_text_only())
             && !flags.session.no_session_persistence
         {
             show::warn(&format!(
@@ -308,7 +308,7 @@ impl HeadlessOutput {
 
     /// Ends the output. Returns the error of the first failed write.
     pub(super) fn end(&self) -> io::Result<()> {
-        if let Some(person) = self.person() {
+        if let Some(person) = self.reporter() {
             person.end();
         }
         let mut state = self.state();
@@ -339,7 +339,7 @@ impl HeadlessOutput {
         if state.pieces.has_stopped() && !matches!(event, ModelEvent::Usage { .. }) {
             self.end_reply(state);
         }
-        for piece in state.pieces.of(event, &state.model) {
+        for piece in state.pieces.events_for(event, &state.model) {
             self.put_piece(state, piece);
         }
         match event {
@@ -484,7 +484,7 @@ impl AgentEventSink for HeadlessOutput {
             self.end_reply(state);
         }
         match event {
-            AgentEvent::RunStarted(_) if std::mem::take(&mut state.goes_on) => {}
+            AgentEvent::RunStarted(_) if std::mem::take(&mut state.continues) => {}
             AgentEvent::RunStarted(began) => {
                 state.model.clone_from(&began.model);
                 let facts = state.facts.clone();

@@ -25,14 +25,14 @@ pub(super) struct ControlApprover {
 }
 
 impl QuestionHandler for ControlApprover {
-    fn is_there(&self) -> bool {
+    fn can_ask_user(&self) -> bool {
         !self.channel.is_closed()
     }
 
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let answer = self.permission(asked.request.clone());
-            match asked.patience {
+            match asked.timeout {
                 None => answer.await,
                 Some(limit) => match timeout(limit, answer).await {
                     Ok(answer) => answer,
@@ -168,7 +168,7 @@ fn updated(
     let (mut patches, mut keep) = (Vec::new(), Vec::new());
     for written in updates {
         let update = written.value();
-        let destination = written.meaning().and_then(PermissionUpdate::destination);
+        let destination = written.parsed().and_then(PermissionUpdate::destination);
         let meant = suggest::patches(update);
         if meant.is_empty() {
             let text = format!("a permission update that cannot be applied: {update}");

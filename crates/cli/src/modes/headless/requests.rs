@@ -25,7 +25,7 @@ impl ControlReader {
                 let set = self.session.set_servers(&request.servers).await;
                 Ok(SessionAnswer::SetServers(status::server_changes(set)))
             }
-            ClientRequest::McpMessage(request) => self.heard_from(&request.server_name),
+            ClientRequest::McpMessage(request) => self.receive_mcp_message(&request.server_name),
             ClientRequest::McpToggle(request) => {
                 let toggled = self
                     .session
@@ -151,7 +151,7 @@ impl ControlReader {
     }
 
     /// Handles a message from a client-side MCP server that is not an answer to a request.
-    fn heard_from(&self, server: &str) -> Result<SessionAnswer, String> {
+    fn receive_mcp_message(&self, server: &str) -> Result<SessionAnswer, String> {
         if self.session.has_server(server) {
             Ok(SessionAnswer::DONE)
         } else {

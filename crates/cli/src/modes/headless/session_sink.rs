@@ -19,13 +19,13 @@ impl EventSink for HeadlessOutput {
             SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
             SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
             SessionEvent::Notification { text, .. } => self.put_notification(text),
-            SessionEvent::Ready(facts) => self.set_session_facts(facts.id, InitFacts::of(facts)),
+            SessionEvent::Ready(facts) => self.set_session_facts(facts.id, InitFacts::from_session(facts)),
             SessionEvent::Reset(next) => self.reset_conversation(*next),
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
             SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),
             SessionEvent::Activity(SessionActivity::Idle) => self.put_state("idle"),
             SessionEvent::Agent(event) => {
-                if let Some(person) = self.person() {
+                if let Some(person) = self.reporter() {
                     person.on_event(event);
                 }
                 AgentEventSink::on_event(self, event);
@@ -67,7 +67,7 @@ impl ServerLink for ProgramServers {
     }
 
     fn notify(&self, server: &str, message: Value) {
-        self.0.tell(envelope(server, message));
+        self.0.notify(envelope(server, message));
     }
 }
 

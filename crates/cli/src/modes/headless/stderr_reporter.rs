@@ -11,7 +11,7 @@ use std::{
 use haft::{CallResult, DenialSource};
 use haft_agent::{AgentEvent, AgentEventSink};
 
-use crate::show::{self, RunWatcher, Style};
+use crate::show::{self, RunWatcher, ConsoleStyle};
 
 /// The maximum number of calls that the last line names.
 const MOST_NAMED: usize = 3;
@@ -30,7 +30,7 @@ struct RefusedCall {
 impl StderrReporter {
     /// Creates the display. Paths below `cwd` are shown relative to it.
     pub(super) fn new(cwd: &Path) -> Self {
-        let style = Style::of_stderr();
+        let style = ConsoleStyle::of_stderr();
         Self {
             watch: show::stderr_is_terminal().then(|| RunWatcher::on_stderr(style, cwd)),
             cwd: cwd.to_path_buf(),
@@ -43,17 +43,17 @@ impl StderrReporter {
             watch.on_event(event);
         }
         match event {
-            AgentEvent::CallFinished { finished, .. } => self.note(finished),
+            AgentEvent::CallFinished { finished, .. } => self.record_denial(finished),
             AgentEvent::Subagent { event, .. } => {
                 if let AgentEvent::CallFinished { finished, .. } = &**event {
-                    self.note(finished);
+                    self.record_denial(finished);
                 }
             }
             _ => {}
         }
     }
 
-    fn note(&self, finished: &CallResult) {
+    fn record_denial(&self, finished: &CallResult) {
         // Denials by the user are not listed: the user knows them.
         let Some(DenialSource::Unasked { remedy, .. }) = &finished.metadata.denied else {
             return;

@@ -10,7 +10,7 @@ use haft_protocol::{
 
 pub(super) fn messages(event: &TaskEvent) -> Vec<SystemMessage<'_>> {
     match event {
-        TaskEvent::Began(task) => vec![began(task)],
+        TaskEvent::Began(task) => vec![task_started(task)],
         TaskEvent::Progress {
             task,
             usage: used,
@@ -30,7 +30,7 @@ pub(super) fn messages(event: &TaskEvent) -> Vec<SystemMessage<'_>> {
                 is_backgrounded: Some(true),
                 ..TaskPatch::default()
             };
-            vec![updated(&task.id, patch)]
+            vec![task_updated(&task.id, patch)]
         }
         TaskEvent::Reported(notice) => {
             vec![SystemMessage::TaskProgress(TaskProgressMessage {
@@ -47,13 +47,13 @@ pub(super) fn messages(event: &TaskEvent) -> Vec<SystemMessage<'_>> {
                 end_time: Some(now()),
                 ..TaskPatch::default()
             };
-            vec![updated(&notice.id, patch), over(notice)]
+            vec![task_updated(&notice.id, patch), task_ended(notice)]
         }
         _ => Vec::new(),
     }
 }
 
-fn began(task: &BackgroundTask) -> SystemMessage<'_> {
+fn task_started(task: &BackgroundTask) -> SystemMessage<'_> {
     let is_agent = task.kind == TaskKind::Agent;
     SystemMessage::TaskStarted(TaskStartedMessage {
         task_id: (&task.id).into(),
@@ -67,7 +67,7 @@ fn began(task: &BackgroundTask) -> SystemMessage<'_> {
     })
 }
 
-fn updated<'a>(id: &'a str, patch: TaskPatch<'a>) -> SystemMessage<'a> {
+fn task_updated<'a>(id: &'a str, patch: TaskPatch<'a>) -> SystemMessage<'a> {
     SystemMessage::TaskUpdated(TaskUpdatedMessage {
         task_id: id.into(),
         patch,
@@ -75,7 +75,7 @@ fn updated<'a>(id: &'a str, patch: TaskPatch<'a>) -> SystemMessage<'a> {
     })
 }
 
-fn over(notice: &TaskNotice) -> SystemMessage<'_> {
+fn task_ended(notice: &TaskNotice) -> SystemMessage<'_> {
     let status = match notice.status {
         TaskStatus::Completed => "completed",
         TaskStatus::Failed => "failed",

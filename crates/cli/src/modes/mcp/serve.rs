@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    args::{McpServe, SessionArgs},
+    args::{McpServeFlags, SessionArgs},
     exit::Exit,
     session, show,
     stdio::pipes,
@@ -30,7 +30,7 @@ use crate::{
 const LONGEST: usize = 32 * 1024 * 1024;
 const READ_AT_ONCE: usize = 64 * 1024;
 
-pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Exit> {
+pub(crate) async fn run(args: SessionArgs, flags: McpServeFlags) -> anyhow::Result<Exit> {
     let server = ToolServer::new(session::config(&args)?, session::warn);
     let telemetry = server.telemetry();
     let stop = CancellationToken::new();
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
             let address = read_address(address)?;
             let (access, token) = access(&flags, address)?;
             let mut options = HttpServerOptions::new(access);
-            options.gone = Duration::from_secs(flags.gone_after);
+            options.disconnect_timeout = Duration::from_secs(flags.gone_after);
             let path = options.path.clone();
             let server = HttpServer::bind(address, options, Arc::new(server)).await;
             let server = server.with_context(|| format!("--http {address}"))?;
@@ -94,7 +94,7 @@ fn read_address(text: &str) -> anyhow::Result<SocketAddr> {
 
 /// Returns the access control of the HTTP server, and the token if it was generated here and so
 /// must be shown to the user.
-fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, Option<String>)> {
+fn access(flags: &McpServeFlags, address: SocketAddr) -> anyhow::Result<(HttpAccess, Option<String>)> {
     let mut made = None;
     let mut access = match (flags.no_token, &flags.token_file) {
         (true, _) => {

@@ -10,7 +10,7 @@ use haft_host::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    args::{McpAdd, McpServers, McpTransport, SessionArgs},
+    args::{McpAddFlags, McpServersCommand, McpTransport, SessionArgs},
     exit::Exit,
     session, show,
 };
@@ -18,25 +18,25 @@ use crate::{
 /// The estimated number of bytes per token of a tool definition.
 const TOKEN: usize = 4;
 
-pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: SessionArgs, asked: McpServersCommand) -> anyhow::Result<Exit> {
     let config = session::config(&args)?;
     match asked {
-        McpServers::Add(add) => {
+        McpServersCommand::Add(add) => {
             let entry = entry(&add)?;
             let file = add_server(&config, add.scope.into(), &add.name, &entry)?;
-            said("Added", &add.name, "to", &file)?;
+            print_change("Added", &add.name, "to", &file)?;
         }
-        McpServers::AddJson { name, json, scope } => {
+        McpServersCommand::AddJson { name, json, scope } => {
             let entry: Value =
                 serde_json::from_str(&json).context("the entry is not valid JSON")?;
             let file = add_server(&config, scope.into(), &name, &entry)?;
-            said("Added", &name, "to", &file)?;
+            print_change("Added", &name, "to", &file)?;
         }
-        McpServers::Remove { name, scope } => {
+        McpServersCommand::Remove { name, scope } => {
             let (_, file) = remove_server(&config, scope.map(Into::into), &name)?;
-            said("Removed", &name, "from", &file)?;
+            print_change("Removed", &name, "from", &file)?;
         }
-        McpServers::Approve { name } => {
+        McpServersCommand::Approve { name } => {
             for change in approve_server(&config, &name).await? {
                 for line in change.lines() {
                     show::line(&show::distinct_line(line))?;
@@ -47,14 +47,14 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
                 show::clean(&name)
             ))?;
         }
-        McpServers::ResetProjectChoices => {
+        McpServersCommand::ResetProjectChoices => {
             let said = match forget_approvals(&config)? {
                 true => "All approvals of servers in this project are deleted",
                 false => "This project has no approvals",
             };
             show::line(said)?;
         }
-        McpServers::Login { name } => {
+        McpServersCommand::Login { name } => {
             let visit = |address: &str| {
                 let address = show::clean(address);
                 show::warn(&format!(
@@ -66,14 +66,14 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
             show::line(&said)?;
             notify_login(&config, &said).await;
         }
-        McpServers::Logout { name } => {
+        McpServersCommand::Logout { name } => {
             let said = match logout_server(&config, &name)? {
                 true => "The token is deleted: you are logged out of",
                 false => "No token is stored for",
             };
             show::line(&format!("{said} {}", show::clean(&name)))?;
         }
-        McpServers::List { json, offline } => {
+        McpServersCommand::List { json, offline } => {
             let list = match offline {
                 true => named_servers(&config)?,
                 false => check_servers(&config, None).await?,
@@ -83,15 +83,15 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
                 false => show::line(&table(&list))?,
             }
         }
-        McpServers::Get { name, json } => {
+        McpServersCommand::Get { name, json } => {
             let list = check_servers(&config, Some(&name)).await?;
-            return one(&list, &name, json);
+            return print_server(&list, &name, json);
         }
     }
     Ok(Exit::Success)
 }
 
-fn said(done: &str, name: &str, place: &str, file: &std::path::Path) -> anyhow::Result<()> {
+fn print_change(done: &str, name: &str, place: &str, file: &std::path::Path) -> anyhow::Result<()> {
     let file = show::clean(&file.display().to_string());
     let name = show::clean(name);
     show::line(&format!("{done} MCP server {name} {place} {file}"))?;
@@ -99,7 +99,7 @@ fn said(done: &str, name: &str, place: &str, file: &std::path::Path) -> anyhow::
 }
 
 /// Builds the settings entry from the command line.
-fn entry(add: &McpAdd) -> anyhow::Result<Value> {
+fn entry(add: &McpAddFlags) -> anyhow::Result<Value> {
     let is_address = add.target.starts_with("https://") || add.target.starts_with("http://");
     let transport = add.transport.unwrap_or(match is_address {
         true => McpTransport::Http,
@@ -215,7 +215,7 @@ fn table(list: &ServerList) -> String {
     text
 }
 
-fn one(list: &ServerList, name: &str, as_json: bool) -> anyhow::Result<Exit> {
+fn print_server(list: &ServerList, name: &str, as_json: bool) -> anyhow::Result<Exit> {
     let found = list.servers.iter().find(|server| server.name == name);
     let Some(server) = found else {
         if let Some(left) = list.skipped.iter().find(|left| left.name == name) {

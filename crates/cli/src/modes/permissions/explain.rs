@@ -15,7 +15,7 @@ use crate::{
     exit::Exit,
     modes::call,
     session,
-    show::{self, Style},
+    show::{self, ConsoleStyle},
     terminal_approver::TerminalApprover,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn run(
         (None, []) => anyhow::bail!("name a call, or use --bash 'COMMAND'"),
     };
     let mut parts = SessionParts::new(session::warn);
-    if let Some(terminal) = TerminalApprover::of_this_process() {
+    if let Some(terminal) = TerminalApprover::from_stdio() {
         parts = parts.questions(terminal);
     }
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -41,7 +41,7 @@ pub(super) fn run(
     if as_json {
         show::json(&serde_json::to_string_pretty(&explained.json())?)?;
     } else {
-        show::drawn(&explained.tree(Style::of_stdout()))?;
+        show::drawn(&explained.tree(ConsoleStyle::of_stdout()))?;
     }
     Ok(Exit::Success)
 }
@@ -55,7 +55,7 @@ impl ExplainedTree<'_> {
         reads.iter().filter(|read| !writes.contains(read)).collect()
     }
 
-    fn tree(&self, style: Style) -> String {
+    fn tree(&self, style: ConsoleStyle) -> String {
         let Decision {
             behavior,
             reason: because,
@@ -68,7 +68,7 @@ impl ExplainedTree<'_> {
                 let depth = part_depth(&shell.analysis.parts, part);
                 let indent = "  ".repeat(depth + 1);
                 let name = part_text(part, &shell.line);
-                let said = match words(covered) {
+                let said = match part_decision(covered) {
                     (word, None) => word.to_owned(),
                     (word, Some(why)) => format!("{word}: {}", show::clean(&why)),
                 };
@@ -120,7 +120,7 @@ impl ExplainedTree<'_> {
                 .iter()
                 .map(|(at, covered)| {
                     let part = &shell.analysis.parts[*at];
-                    let (word, why) = words(covered);
+                    let (word, why) = part_decision(covered);
                     json!({
                         "text": part.text,
                         "span": [part.span.start, part.span.end],
@@ -158,10 +158,10 @@ impl ExplainedTree<'_> {
 }
 
 /// Returns the decision on one part and its reason. A deny rule applies to the whole call.
-fn words(covered: &PartCoverage) -> (&'static str, Option<String>) {
+fn part_decision(covered: &PartCoverage) -> (&'static str, Option<String>) {
     match covered {
-        PartCoverage::Harmless => ("harmless", None),
-        PartCoverage::ByRule(because) => ("allowed", Some(because.to_string())),
+        PartCoverage::ReadOnly => ("harmless", None),
+        PartCoverage::Allowed(because) => ("allowed", Some(because.to_string())),
         PartCoverage::Uncovered(why) => ("asks", Some(why.clone())),
     }
 }

@@ -13,25 +13,25 @@ use haft::engine::settings::{
 use haft_host::{SessionConfig, outside_imports, settings_warnings, trust_changes};
 
 use crate::{
-    args::{Permissions, SessionArgs},
+    args::{PermissionsCommand, SessionArgs},
     exit::Exit,
     line_input::{AnswerSource, LineInput, read_answer},
     session, show,
 };
 
-pub(crate) fn run(args: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &SessionArgs, asked: PermissionsCommand) -> anyhow::Result<Exit> {
     match asked {
-        Permissions::Explain { bash, call, json } => explain::run(args, bash, &call, json),
-        Permissions::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
-        Permissions::Check { .. } => jsonl::check_all(),
-        Permissions::List { json } => list::run(args, json),
-        Permissions::Trust { yes } => trust(args, yes),
+        PermissionsCommand::Explain { bash, call, json } => explain::run(args, bash, &call, json),
+        PermissionsCommand::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
+        PermissionsCommand::Check { .. } => jsonl::check_all(),
+        PermissionsCommand::List { json } => list::run(args, json),
+        PermissionsCommand::Trust { yes } => trust(args, yes),
     }
 }
 
 fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     // Ignores the flags of this command: later sessions may not have them.
-    let places = SettingsPlaces::of_process(&session::cwd(args)?);
+    let places = SettingsPlaces::detect(&session::cwd(args)?);
     let settings = Settings::load(places, &SettingsFlags::default(), TrustState::default());
     session::report(settings_warnings(&settings));
     let places = &settings.places;

@@ -7,7 +7,7 @@ use std::{
 
 use haft::{ApprovalAnswer, Content, PermissionMode};
 use haft_agent::Prompt;
-use haft_host::{Delivery, Exchanges, KeyReport, MemoryPlace, SessionEvent};
+use haft_host::{PromptDelivery, RecentExchanges, KeyReport, MemoryPlace, SessionEvent};
 use haft_terminal::{
     HistoryItem, Key, ScreenSize, TerminalReply, TextLine, Theme, image::ImageProtocol,
     input::PasteResult, paint::TerminalControl,
@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use crate::tui::{
     ask::TrustFacts,
-    complete::{Completion, CompletionQuery},
-    history_file::HistoryEntry,
+    complete::{CompletionEntry, CompletionQuery},
+    history_file::PromptHistoryEntry,
     keybindings::Keybindings,
     overlay::ViewEffect,
     settings::TuiSettings,
@@ -64,7 +64,7 @@ pub(crate) struct OpenedSession {
     pub(crate) model: String,
     pub(crate) branch: Option<String>,
     pub(crate) may_bypass: bool,
-    pub(crate) patience: Option<Duration>,
+    pub(crate) question_timeout: Option<Duration>,
 }
 
 /// The result of a background job.
@@ -85,7 +85,7 @@ pub(crate) enum JobResult {
     NoCommand(String),
     Completions {
         number: u64,
-        found: Vec<Completion>,
+        found: Vec<CompletionEntry>,
     },
     /// A drawn image, or `None` if it cannot be drawn.
     Drawn {
@@ -93,8 +93,8 @@ pub(crate) enum JobResult {
         item: Option<HistoryItem>,
     },
     /// The prompt history from the file.
-    History(Vec<HistoryEntry>),
-    KeptDraft(String),
+    History(Vec<PromptHistoryEntry>),
+    RecoveredDraft(String),
     /// An image for the draft, or the error and the pasted text.
     Picture {
         picture: Result<(String, Content), String>,
@@ -110,7 +110,7 @@ pub(crate) enum JobResult {
     Keybindings(Keybindings),
     StatusRows(Vec<TextLine>),
     /// The last exchanges of the resumed conversation.
-    Exchanges(Exchanges),
+    Exchanges(RecentExchanges),
     NoKey(KeyReport),
     /// The directory is not trusted yet.
     Untrusted(TrustFacts),
@@ -121,9 +121,9 @@ pub(crate) enum JobResult {
 /// An action that the app requests.
 pub(crate) enum AppEffect {
     /// Sends a prompt to the session.
-    Say {
+    SendPrompt {
         prompt: Prompt,
-        time: Delivery,
+        time: PromptDelivery,
     },
     /// Runs a slash command of the session.
     Command(String),
@@ -134,7 +134,7 @@ pub(crate) enum AppEffect {
         command: String,
         id: Uuid,
     },
-    Remember {
+    SaveNote {
         text: String,
         place: usize,
     },
@@ -159,7 +159,7 @@ pub(crate) enum AppEffect {
     },
     /// Adds a prompt to the history file.
     SaveHistory(String),
-    KeepDraft(String),
+    SaveDraft(String),
     SaveSetting {
         key: &'static str,
         value: Value,
@@ -178,7 +178,7 @@ pub(crate) enum AppEffect {
         protocol: ImageProtocol,
     },
     /// Runs notification hooks: haft waits for a user whose focus is on another window.
-    TellHooks(String),
+    NotifyHooks(String),
     EditDraft(String),
     ChooseTheme,
     /// The status line command has changed.
@@ -187,7 +187,7 @@ pub(crate) enum AppEffect {
     Status,
     /// Opens a view.
     Show(ViewKind),
-    OfView(ViewEffect),
+    RunViewEffect(ViewEffect),
     Terminal(Vec<TerminalControl>),
     ScrollAway,
     /// Switches to the plain line interface.

@@ -18,7 +18,7 @@ impl HistoryQueue {
         self.0.push(QueuedHistory::Item(item));
     }
 
-    pub(super) fn keep_place(&mut self, picture: u32) {
+    pub(super) fn reserve_image(&mut self, picture: u32) {
         self.0.push(QueuedHistory::Picture(picture));
     }
 

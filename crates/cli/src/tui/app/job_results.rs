@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use haft::Content;
-use haft_host::Delivery;
-use haft_terminal::{Chip, DraftPart, HistoryItem, TextLine};
+use haft_host::PromptDelivery;
+use haft_terminal::{DraftChip, DraftPart, HistoryItem, TextLine};
 use uuid::Uuid;
 
 use super::{App, AppEffect, HintKind, JobResult};
@@ -24,18 +24,18 @@ impl App {
                 self.warn(&format!(
                     "! Unknown command {line}. (Start with a space to send it as text.)"
                 ));
-                self.editor.put_back(&[DraftPart::Text(line)]);
+                self.editor.restore_parts(&[DraftPart::Text(line)]);
             }
             JobResult::Completions { number, found } => self.completions(number, found),
             JobResult::Drawn { number, item } => self.history.fill(number, item),
-            JobResult::History(entries) => self.set_said(entries),
-            JobResult::KeptDraft(text) => {
+            JobResult::History(entries) => self.set_prompt_history(entries),
+            JobResult::RecoveredDraft(text) => {
                 self.stash = Some(vec![DraftPart::Text(text)]);
                 self.remark("- an earlier draft was saved (Ctrl-S restores it)");
             }
             JobResult::Picture { picture, pasted } => self.picture(picture, pasted, now),
             JobResult::Copied { said, controls } => {
-                self.hint(said, HintKind::Said, now);
+                self.hint(said, HintKind::Notice, now);
                 self.effect(AppEffect::Terminal(controls));
             }
             JobResult::Edited(Ok(text)) => self.editor.set_text(&text),
@@ -58,7 +58,7 @@ impl App {
 
     /// Adds a command to the queue. If it has already been delivered, prints it instead.
     fn command_queued(&mut self, id: Uuid, line: String) {
-        if self.early.contains(&id) {
+        if self.delivered_early.contains(&id) {
             self.print_message(&line);
             return;
         }
@@ -66,7 +66,7 @@ impl App {
             id,
             parts: vec![DraftPart::Text(line.clone())],
             text: line,
-            time: Delivery::AfterRun,
+            time: PromptDelivery::AfterRun,
         });
     }
 
@@ -102,7 +102,7 @@ impl App {
             (Ok((label, content)), _) => {
                 self.pictures_named += 1;
                 let number = self.pictures_named;
-                let chip = Chip {
+                let chip = DraftChip {
                     label: format!("[Image {number}: {label}]"),
                     text: String::new(),
                     unfolds: false,
@@ -111,7 +111,7 @@ impl App {
                 self.images.insert(id, content);
             }
             (Err(_), Some(pasted)) => self.editor.insert(&pasted),
-            (Err(why), None) => self.hint(why, HintKind::Said, now),
+            (Err(why), None) => self.hint(why, HintKind::Notice, now),
         }
     }
 }

@@ -4,21 +4,21 @@ use std::time::Instant;
 
 use haft::{ApprovalAnswer, Content};
 use haft_agent::{Prompt, mentioned};
-use haft_host::Delivery;
+use haft_host::PromptDelivery;
 use haft_terminal::{
     DraftPart, HistoryItem, TextLine, TextStyle, image::ImageProtocol, paint::PromptMark,
 };
 use uuid::Uuid;
 
-use super::{App, AppEffect, RunState, SessionState};
-use crate::tui::{ask::QuestionId, history_file::HistoryEntry, queue::WaitingMessage};
+use super::{App, AppEffect, RunState, AppSessionState};
+use crate::tui::{ask::QuestionId, history_file::PromptHistoryEntry, queue::WaitingMessage};
 
 /// The maximum number of remembered messages that were delivered before their ids were known.
 const MOST_EARLY: usize = 16;
 
 impl App {
     /// Sends the draft as a message.
-    pub(crate) fn send_message(&mut self, time: Delivery, now: Instant) {
+    pub(crate) fn send_message(&mut self, time: PromptDelivery, now: Instant) {
         let text = self.editor.text();
         let parts = self.take_draft();
         let images = parts.iter().filter_map(|part| match part {
@@ -35,7 +35,7 @@ impl App {
         let text = self.editor.text();
         if self.inputs.add(&text) {
             let session = self.status.session.clone().unwrap_or_default();
-            self.add_said(HistoryEntry {
+            self.add_to_prompt_history(PromptHistoryEntry {
                 text: text.clone(),
                 project: self.cwd.clone(),
                 session,
@@ -43,10 +43,10 @@ impl App {
             });
             self.effects.push(AppEffect::SaveHistory(text));
         }
-        self.effects.push(AppEffect::KeepDraft(String::new()));
+        self.effects.push(AppEffect::SaveDraft(String::new()));
         self.draft_due = None;
         let parts = self.editor.take();
-        self.look_up();
+        self.request_completions();
         parts
     }
 
@@ -60,7 +60,7 @@ impl App {
             id,
             parts,
             text,
-            time: Delivery::AfterRun,
+            time: PromptDelivery::AfterRun,
         });
         if self.run.is_none() {
             self.delivered(id);
@@ -80,18 +80,18 @@ impl App {
     }
 
     pub(super) fn wake_session(&mut self) {
-        if matches!(self.session, SessionState::Missing | SessionState::Over) {
+        if matches!(self.session, AppSessionState::Missing | AppSessionState::Over) {
             // Opening may succeed now, for example because a key was set or a file was repaired.
-            self.session = SessionState::Opening;
+            self.session = AppSessionState::Opening;
             self.effects.push(AppEffect::Open);
         }
     }
 
     /// Like [`Self::send_message`], but for a text that was not typed.
-    pub(crate) fn say_text(&mut self, text: &str, now: Instant) {
+    pub(crate) fn send_text(&mut self, text: &str, now: Instant) {
         let parts = vec![DraftPart::Text(text.to_owned())];
         let content = vec![Content::text(text)];
-        self.send(text.to_owned(), parts, content, Delivery::Steer, now);
+        self.send(text.to_owned(), parts, content, PromptDelivery::Steer, now);
     }
 
     pub(super) fn send(
@@ -99,12 +99,12 @@ impl App {
         text: String,
         parts: Vec<DraftPart>,
         content: Vec<Content>,
-        time: Delivery,
+        time: PromptDelivery,
         now: Instant,
     ) {
         self.wake_session();
-        if self.about.is_empty() {
-            self.about.clone_from(&text);
+        if self.window_subject.is_empty() {
+            self.window_subject.clone_from(&text);
         }
         let id = haft::CallId::new().0;
         let prompt = Prompt {
@@ -124,13 +124,13 @@ impl App {
             self.delivered(id);
             self.begin_run(now);
         }
-        self.queue_for_session(AppEffect::Say { prompt, time });
+        self.queue_for_session(AppEffect::SendPrompt { prompt, time });
     }
 
     /// Sends an effect to the session. Until the session is open, the effect is queued.
     pub(crate) fn queue_for_session(&mut self, effect: AppEffect) {
         match self.session {
-            SessionState::Opening => self.unsent.push(effect),
+            AppSessionState::Opening => self.unsent.push(effect),
             _ => self.effects.push(effect),
         }
     }
@@ -142,11 +142,11 @@ impl App {
                 let shown = self.folded(&message);
                 self.print_message(&shown);
                 self.show_pictures(&message.parts);
-                self.forget(&message.parts);
+                self.remove_chip_contents(&message.parts);
             }
             None => {
-                self.early.truncate(MOST_EARLY - 1);
-                self.early.insert(0, id);
+                self.delivered_early.truncate(MOST_EARLY - 1);
+                self.delivered_early.insert(0, id);
             }
         }
     }
@@ -166,8 +166,8 @@ impl App {
     }
 
     /// Removes the contents of a message's chips. The session has them now.
-    fn forget(&mut self, parts: &[DraftPart]) {
-        self.editor.forget(parts);
+    fn remove_chip_contents(&mut self, parts: &[DraftPart]) {
+        self.editor.clear_sent_chips(parts);
         for part in parts {
             if let DraftPart::Chip(id) = part {
                 self.images.remove(id);
@@ -223,7 +223,7 @@ impl App {
         };
         run.is_stopping = true;
         for message in self.queue.take_all().into_iter().rev() {
-            self.editor.put_back(&message.parts);
+            self.editor.restore_parts(&message.parts);
             self.effects.push(AppEffect::Withdraw(message.id));
         }
         // The interrupt precedes the denials: after a denial alone, the model would be asked how to

@@ -29,10 +29,10 @@ use self::history_queue::HistoryQueue;
 use super::{
     ask::OpenQuestions,
     full_question::FullQuestionView,
-    history_file::HistoryEntry,
+    history_file::PromptHistoryEntry,
     keybindings::Keybindings,
     notify,
-    overlay::View,
+    overlay::FullScreenView,
     popup::CompletionPopup,
     queue::MessageQueue,
     reply::{self, ReplyView},
@@ -45,10 +45,10 @@ use super::{
 };
 
 /// A view that covers the screen.
-pub(crate) enum Overlay {
+pub(crate) enum AppOverlay {
     /// The full text of a question.
     FullQuestion(FullQuestionView),
-    Other(Box<dyn View>),
+    Other(Box<dyn FullScreenView>),
 }
 
 /// The state of a run in progress.
@@ -63,7 +63,7 @@ pub(crate) struct RunState {
 
 /// A short text below the editor that disappears after some time.
 #[derive(Debug)]
-pub(crate) struct Hint {
+pub(crate) struct StatusHint {
     pub(crate) text: String,
     pub(crate) until: Instant,
     pub(crate) kind: HintKind,
@@ -75,7 +75,7 @@ pub(crate) enum HintKind {
     LeaveByInterrupt,
     /// A second Ctrl-D exits.
     LeaveByEnd,
-    Said,
+    Notice,
 }
 
 /// The draft is saved to disk after this time without a key press.
@@ -103,7 +103,7 @@ pub(crate) struct App {
     pub(crate) popup: CompletionPopup,
     pub(crate) search: Option<HistorySearchState>,
     /// The prompt history of all projects, oldest first.
-    pub(crate) said: Vec<HistoryEntry>,
+    pub(crate) prompt_history: Vec<PromptHistoryEntry>,
     /// A draft that the user stashed.
     pub(crate) stash: Option<Vec<DraftPart>>,
     draft_due: Option<Instant>,
@@ -113,23 +113,23 @@ pub(crate) struct App {
     pub(crate) memory: Vec<MemoryPlace>,
     /// The index of the memory file that `#` writes to.
     pub(crate) memory_place: usize,
-    pub(crate) thinks: bool,
+    pub(crate) is_thinking_enabled: bool,
     /// A command's output was printed, so the result that follows would repeat it.
     pub(crate) has_answered: bool,
     /// Messages that were delivered before they were queued here, the newest first.
-    early: Vec<Uuid>,
+    delivered_early: Vec<Uuid>,
     /// The subject in the window title.
-    pub(crate) about: String,
-    pub(crate) overlay: Option<Overlay>,
-    pub(crate) hint: Option<Hint>,
+    pub(crate) window_subject: String,
+    pub(crate) overlay: Option<AppOverlay>,
+    pub(crate) hint: Option<StatusHint>,
     /// Effects that wait for the session to open.
     pub(crate) unsent: Vec<AppEffect>,
-    pub(crate) session: SessionState,
+    pub(crate) session: AppSessionState,
     /// Whether the terminal window has the focus, if the terminal reports it.
     pub(crate) focus: Option<bool>,
     pub(crate) last_key: Option<Instant>,
     pub(crate) last_escape: Option<Instant>,
-    pub(crate) patience: Option<Duration>,
+    pub(crate) question_timeout: Option<Duration>,
     pub(crate) may_bypass: bool,
     history: HistoryQueue,
     pictures: u32,
@@ -139,7 +139,7 @@ pub(crate) struct App {
 
 /// The state of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SessionState {
+pub(crate) enum AppSessionState {
     Opening,
     Open,
     /// The session could not be opened.
@@ -165,7 +165,7 @@ impl App {
         };
         let reply = ReplyView::new(&look);
         let mut app = Self {
-            status: StatusBar::of(&cwd),
+            status: StatusBar::new(&cwd),
             look,
             capabilities,
             settings: TuiSettings::default(),
@@ -184,25 +184,25 @@ impl App {
             todos: TodoList::default(),
             popup: CompletionPopup::default(),
             search: None,
-            said: Vec::new(),
+            prompt_history: Vec::new(),
             stash: None,
             draft_due: None,
             keybindings: Keybindings::default(),
             pending_keys: Vec::new(),
             memory: Vec::new(),
             memory_place: 0,
-            thinks: false,
+            is_thinking_enabled: false,
             has_answered: false,
-            early: Vec::new(),
-            about: String::new(),
+            delivered_early: Vec::new(),
+            window_subject: String::new(),
             overlay: None,
             hint: None,
             unsent: Vec::new(),
-            session: SessionState::Opening,
+            session: AppSessionState::Opening,
             focus: None,
             last_key: None,
             last_escape: None,
-            patience: None,
+            question_timeout: None,
             may_bypass: false,
             history: HistoryQueue::default(),
             pictures: 0,
@@ -276,7 +276,7 @@ impl App {
             return;
         }
         self.pictures += 1;
-        self.history.keep_place(self.pictures);
+        self.history.reserve_image(self.pictures);
         // Protocols that draw with Unicode characters need Unicode support.
         let protocol = match self.capabilities.images {
             ImageProtocol::HalfBlocks | ImageProtocol::Kitty if !self.look.unicode => {
@@ -309,7 +309,7 @@ impl App {
     }
 
     pub(crate) fn hint(&mut self, text: impl Into<String>, kind: HintKind, now: Instant) {
-        self.hint = Some(Hint {
+        self.hint = Some(StatusHint {
             text: text.into(),
             until: now + Duration::from_secs(2),
             kind,
@@ -365,18 +365,18 @@ impl App {
         let done = self.reply.finish();
         self.history.extend(done);
         self.run = None;
-        self.session = SessionState::Opening;
+        self.session = AppSessionState::Opening;
         self.unsent.clear();
         self.remark(&format!("- {id} is resumed"));
         self.effect(AppEffect::Resume(id.to_owned()));
     }
 
     fn opened(&mut self, opened: OpenedSession) {
-        self.session = SessionState::Open;
+        self.session = AppSessionState::Open;
         self.status.mode = opened.mode;
         self.status.model = opened.model;
         self.status.branch = opened.branch;
-        self.patience = opened.patience;
+        self.question_timeout = opened.question_timeout;
         self.memory = opened.memory;
         self.effect(AppEffect::Status);
         self.may_bypass = opened.may_bypass;
@@ -386,15 +386,15 @@ impl App {
 
     fn not_opened(&mut self, why: String) {
         self.warn(&format!("! {why}"));
-        self.session = SessionState::Missing;
+        self.session = AppSessionState::Missing;
         // Unsent messages return to the editor.
         for effect in std::mem::take(&mut self.unsent).into_iter().rev() {
             let text = match effect {
-                AppEffect::Say { prompt, .. } => crate::tui::events::text_of(&prompt.content),
+                AppEffect::SendPrompt { prompt, .. } => crate::tui::events::text_of(&prompt.content),
                 AppEffect::Command(line) => line,
                 _ => continue,
             };
-            self.editor.put_back(&[DraftPart::Text(text)]);
+            self.editor.restore_parts(&[DraftPart::Text(text)]);
         }
         self.queue.take_all();
         self.run = None;
@@ -409,7 +409,7 @@ impl App {
         self.calls.clear();
         self.questions.drain();
         self.run = None;
-        self.session = SessionState::Over;
+        self.session = AppSessionState::Over;
     }
 
     pub(crate) fn is_working(&self) -> bool {
@@ -431,18 +431,18 @@ impl App {
         if self.draft_due.is_some_and(|due| due <= now) {
             self.draft_due = None;
             let text = self.editor.text();
-            self.effect(AppEffect::KeepDraft(text));
+            self.effect(AppEffect::SaveDraft(text));
         }
     }
 
     /// Schedules saving the draft and updates the completions after an edit.
     pub(crate) fn edited(&mut self, now: Instant) {
         self.draft_due = Some(now + DRAFT_REST);
-        self.look_up();
+        self.request_completions();
     }
 
     /// Notifies the user if another window has the focus. Returns whether that is the case.
-    pub(crate) fn call_person(&mut self, text: &str, now: Instant) -> bool {
+    pub(crate) fn notify_user(&mut self, text: &str, now: Instant) -> bool {
         let since = self
             .last_key
             .map(|last| now.saturating_duration_since(last));
@@ -464,7 +464,7 @@ impl App {
             false => ProgressState::Off,
         };
         let enabled = self.settings.terminal_progress_bar_enabled;
-        let title = notify::title(&self.about, &self.status.folder, is_working);
+        let title = notify::title(&self.window_subject, &self.status.folder, is_working);
         let progress = notify::progress(state, enabled);
         let controls = std::iter::once(title).chain(progress).collect();
         self.effect(AppEffect::Terminal(controls));

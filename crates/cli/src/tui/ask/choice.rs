@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     AskAnswer, AskFrame, AskOutcome, AskRows, AskStatus,
-    answers::{accept_edits, kept},
+    answers::{accept_edits, allow_and_save},
     content,
 };
 use crate::tui::{cards, ui_style::UiStyle};
@@ -21,7 +21,7 @@ pub(crate) struct ChoiceAsk {
     choices: Vec<AskChoice>,
     chosen: Option<usize>,
     editing: Option<LineEdit>,
-    sight: SeenExtent,
+    seen: SeenExtent,
     /// The reason that the last key had no effect.
     note: Option<String>,
 }
@@ -56,7 +56,7 @@ struct AskChoice {
     letter: char,
     label: &'static str,
     /// The action. In windows of up to 40 columns, only the letter is shown.
-    does: ChoiceAction,
+    action: ChoiceAction,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +65,9 @@ enum ChoiceAction {
     Always,
     Session,
     No,
-    Because,
+    DenyWithReason,
     Change,
-    Whole,
+    ShowFull,
     GoAcceptEdits,
     Trust,
     Distrust,
@@ -105,7 +105,7 @@ enum EditedLine {
     Rule {
         place: usize,
     },
-    Because,
+    Reason,
     /// One argument of the call, or the complete input.
     Change {
         argument: Option<&'static str>,
@@ -121,11 +121,11 @@ const MAIN_ARGUMENTS: [&str; 1] = ["command"];
 const BESIDE_DRAFT: usize = 6;
 
 impl ChoiceAsk {
-    pub(super) fn of(request: ApprovalRequest, cwd: &Path) -> Self {
+    pub(super) fn from_request(request: ApprovalRequest, cwd: &Path) -> Self {
         let choice = |letter, label, does| AskChoice {
             letter,
             label,
-            does,
+            action: does,
         };
         let mut choices = Vec::new();
         match request.kind {
@@ -133,7 +133,7 @@ impl ChoiceAsk {
                 choices.push(choice('y', "go, ask for edits", ChoiceAction::Once));
                 choices.push(choice('s', "go, accept edits", ChoiceAction::GoAcceptEdits));
                 choices.push(choice('n', "keep planning", ChoiceAction::No));
-                choices.push(choice('r', "change..", ChoiceAction::Because));
+                choices.push(choice('r', "change..", ChoiceAction::DenyWithReason));
             }
             _ => {
                 choices.push(choice('y', "once", ChoiceAction::Once));
@@ -148,30 +148,30 @@ impl ChoiceAsk {
                     choices.push(choice('a', "always..", ChoiceAction::Always));
                 }
                 choices.push(choice('n', "no", ChoiceAction::No));
-                choices.push(choice('r', "no, because..", ChoiceAction::Because));
+                choices.push(choice('r', "no, because..", ChoiceAction::DenyWithReason));
                 if request.asked.is_some() {
                     choices.push(choice('e', "change it", ChoiceAction::Change));
                 }
             }
         }
-        choices.push(choice('v', "whole", ChoiceAction::Whole));
+        choices.push(choice('v', "whole", ChoiceAction::ShowFull));
         Self {
             cwd: cwd.to_path_buf(),
             ..Self::new(AskSubject::Request(Box::new(request)), choices)
         }
     }
 
-    pub(super) fn of_trust(facts: TrustFacts) -> Self {
+    pub(super) fn for_trust(facts: TrustFacts) -> Self {
         let choice = |letter, label, does| AskChoice {
             letter,
             label,
-            does,
+            action: does,
         };
         let choices = match facts.purpose {
             TrustPurpose::Start => vec![
                 choice('y', "trust it", ChoiceAction::Trust),
                 choice('n', "continue without", ChoiceAction::Distrust),
-                choice('v', "contents", ChoiceAction::Whole),
+                choice('v', "contents", ChoiceAction::ShowFull),
             ],
             TrustPurpose::Add => vec![
                 choice('y', "add it", ChoiceAction::Trust),
@@ -188,7 +188,7 @@ impl ChoiceAsk {
             choices,
             chosen: None,
             editing: None,
-            sight: SeenExtent::Part,
+            seen: SeenExtent::Part,
             note: None,
         }
     }
@@ -209,14 +209,14 @@ impl ChoiceAsk {
     }
 
     pub(super) fn was_seen(&mut self) {
-        self.sight = SeenExtent::Whole;
+        self.seen = SeenExtent::Whole;
         self.note = None;
     }
 
     /// Records that the region has been written to the screen.
     pub(super) fn was_written(&mut self) {
-        if self.sight == SeenExtent::Drawn {
-            self.sight = SeenExtent::Whole;
+        if self.seen == SeenExtent::Drawn {
+            self.seen = SeenExtent::Whole;
         }
     }
 
@@ -242,7 +242,7 @@ impl ChoiceAsk {
             }
             KeyCode::Enter => {
                 return match self.chosen.and_then(|at| self.choices.get(at)) {
-                    Some(choice) => self.choose(choice.does),
+                    Some(choice) => self.choose(choice.action),
                     // No option is selected at first, so Enter does nothing.
                     None => AskOutcome::Stay,
                 };
@@ -257,14 +257,14 @@ impl ChoiceAsk {
             self.choices.get(at)
         });
         let by_letter = self.choices.iter().find(|choice| choice.letter == letter);
-        match by_letter.or(by_number).map(|choice| choice.does) {
+        match by_letter.or(by_number).map(|choice| choice.action) {
             Some(does) => self.choose(does),
             None => AskOutcome::Unused,
         }
     }
 
     fn choose(&mut self, does: ChoiceAction) -> AskOutcome {
-        if does.allows() && self.sight != SeenExtent::Whole {
+        if does.allows() && self.seen != SeenExtent::Whole {
             self.note = Some("press v first: not all of it is shown here".to_owned());
             return AskOutcome::Stay;
         }
@@ -282,9 +282,9 @@ impl ChoiceAsk {
                 _ => AskAnswer::Trust(true),
             }),
             ChoiceAction::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
-            ChoiceAction::Whole => AskOutcome::ShowWhole,
+            ChoiceAction::ShowFull => AskOutcome::ShowWhole,
             ChoiceAction::Always => self.begin(EditedLine::Rule { place: 0 }),
-            ChoiceAction::Because => self.begin(EditedLine::Because),
+            ChoiceAction::DenyWithReason => self.begin(EditedLine::Reason),
             ChoiceAction::Change => {
                 let argument = self.main_argument();
                 self.begin(EditedLine::Change { argument })
@@ -300,7 +300,7 @@ impl ChoiceAsk {
         let input = request.asked.as_ref().map(|asked| &asked.input);
         match what {
             EditedLine::Rule { .. } => editor.insert(&request.rules.join(", ")),
-            EditedLine::Because => {}
+            EditedLine::Reason => {}
             EditedLine::Change {
                 argument: Some(name),
             } => {
@@ -366,13 +366,13 @@ impl ChoiceAsk {
         };
         let text = text.trim();
         match line.what {
-            EditedLine::Because => Ok(ApprovalAnswer::Deny {
+            EditedLine::Reason => Ok(ApprovalAnswer::Deny {
                 reason: Some(text.to_owned()).filter(|text| !text.is_empty()),
             }),
             EditedLine::Rule { .. } if text.is_empty() => {
                 Err("a rule is needed; Esc leaves it".to_owned())
             }
-            EditedLine::Rule { place } => Ok(kept(request, text, place)),
+            EditedLine::Rule { place } => Ok(allow_and_save(request, text, place)),
             EditedLine::Change { argument } => {
                 let asked = request.asked.as_ref().map(|asked| asked.input.clone());
                 let mut input = asked.unwrap_or_default();
@@ -403,12 +403,12 @@ impl ChoiceAsk {
         }
         if content.len() <= room {
             rows.extend(content);
-            if self.sight == SeenExtent::Part && place.has_focus {
-                self.sight = SeenExtent::Drawn;
+            if self.seen == SeenExtent::Part && place.has_focus {
+                self.seen = SeenExtent::Drawn;
             }
         } else {
-            if self.sight == SeenExtent::Drawn {
-                self.sight = SeenExtent::Part;
+            if self.seen == SeenExtent::Drawn {
+                self.seen = SeenExtent::Part;
             }
             let shown = room.saturating_sub(1);
             let more = content.len() - shown;
@@ -528,8 +528,8 @@ impl ChoiceAsk {
             return AskRows::default();
         };
         let (label, behind) = match line.what {
-            EditedLine::Rule { place } => ("rule: ", self.place_words(place)),
-            EditedLine::Because => ("because: ", String::new()),
+            EditedLine::Rule { place } => ("rule: ", self.place_text(place)),
+            EditedLine::Reason => ("because: ", String::new()),
             EditedLine::Change { argument } => match argument {
                 Some(_) => ("instead: ", String::new()),
                 None => ("input: ", String::new()),
@@ -561,7 +561,7 @@ impl ChoiceAsk {
     }
 
     /// Describes the place where a rule would be saved.
-    fn place_words(&self, place: usize) -> String {
+    fn place_text(&self, place: usize) -> String {
         let AskSubject::Request(request) = &self.about else {
             return String::new();
         };
@@ -575,7 +575,7 @@ impl ChoiceAsk {
     }
 
     /// Returns the complete question for a full-screen view.
-    pub(super) fn whole(&self, look: &UiStyle) -> Vec<TextLine> {
+    pub(super) fn full_rows(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.about {
             AskSubject::Request(request) => {
                 let mut rows = vec![TextLine::styled(

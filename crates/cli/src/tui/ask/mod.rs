@@ -38,7 +38,7 @@ pub(crate) struct WaitingQuestion {
     was_left: bool,
     /// The provider's id of the call that waits for the answer. Not set for calls of subagents.
     call: Option<String>,
-    ask: Ask,
+    ask: AskKind,
 }
 
 /// The origin of a question.
@@ -52,7 +52,7 @@ pub(crate) enum QuestionId {
     Directory,
 }
 
-enum Ask {
+enum AskKind {
     Choice(Box<ChoiceAsk>),
     User(Box<UserAsk>),
 }
@@ -130,10 +130,10 @@ impl OpenQuestions {
         let call = asked.map(|asked| asked.id.clone());
         let ask = match request.kind {
             ApprovalKind::Question => {
-                Ask::User(Box::new(UserAsk::new(request, timeout.map(|p| (p, now)))))
+                AskKind::User(Box::new(UserAsk::new(request, timeout.map(|p| (p, now)))))
             }
             ApprovalKind::Permission | ApprovalKind::Plan => {
-                Ask::Choice(Box::new(ChoiceAsk::of(request, cwd)))
+                AskKind::Choice(Box::new(ChoiceAsk::from_request(request, cwd)))
             }
         };
         self.put(QuestionId::Session(id), call, ask, last_key);
@@ -145,13 +145,13 @@ impl OpenQuestions {
             TrustPurpose::Start => QuestionId::Trust,
             TrustPurpose::Add => QuestionId::Directory,
         };
-        let ask = Ask::Choice(Box::new(ChoiceAsk::of_trust(facts)));
+        let ask = AskKind::Choice(Box::new(ChoiceAsk::for_trust(facts)));
         // A new trust question replaces an older one of the same kind.
         self.remove(id, last_key);
         self.put(id, None, ask, last_key);
     }
 
-    fn put(&mut self, id: QuestionId, call: Option<String>, ask: Ask, last_key: Option<Instant>) {
+    fn put(&mut self, id: QuestionId, call: Option<String>, ask: AskKind, last_key: Option<Instant>) {
         self.questions.push(WaitingQuestion {
             id,
             call,
@@ -188,8 +188,8 @@ impl OpenQuestions {
             false => (draft_is_empty && !front.was_left).then(|| front.gate.focus_due(now)),
         };
         let countdown = match &front.ask {
-            Ask::User(user) => user.due(now),
-            Ask::Choice(_) => None,
+            AskKind::User(user) => user.due(now),
+            AskKind::Choice(_) => None,
         };
         focus.into_iter().chain(countdown).min()
     }
@@ -198,7 +198,7 @@ impl OpenQuestions {
     /// answer if the question has timed out.
     pub(crate) fn tick(&mut self, draft_is_empty: bool, now: Instant) -> Option<AskAnswer> {
         let front = self.questions.first_mut()?;
-        if let Ask::User(user) = &front.ask
+        if let AskKind::User(user) = &front.ask
             && let Some(answer) = user.expired(now)
         {
             return Some(AskAnswer::Approval(answer));
@@ -216,7 +216,7 @@ impl OpenQuestions {
             && front.stamp.is_some_and(|first| first <= stamp)
         {
             front.gate.written(at);
-            if let Ask::Choice(choice) = &mut front.ask {
+            if let AskKind::Choice(choice) = &mut front.ask {
                 choice.was_written();
             }
         }
@@ -244,8 +244,8 @@ impl OpenQuestions {
             is_armed,
         };
         match &mut front.ask {
-            Ask::Choice(choice) => choice.rows(frame, &place),
-            Ask::User(user) => user.rows(frame, &place),
+            AskKind::Choice(choice) => choice.rows(frame, &place),
+            AskKind::User(user) => user.rows(frame, &place),
         }
     }
 }
@@ -289,8 +289,8 @@ impl WaitingQuestion {
     /// Returns whether a line of the question is being edited. Keys then always go there.
     pub(crate) fn is_editing(&self) -> bool {
         match &self.ask {
-            Ask::Choice(choice) => choice.is_editing(),
-            Ask::User(user) => user.is_editing(),
+            AskKind::Choice(choice) => choice.is_editing(),
+            AskKind::User(user) => user.is_editing(),
         }
     }
 
@@ -300,30 +300,30 @@ impl WaitingQuestion {
             return AskOutcome::Leave;
         }
         match &mut self.ask {
-            Ask::Choice(choice) => choice.key(key),
-            Ask::User(user) => user.key(key),
+            AskKind::Choice(choice) => choice.key(key),
+            AskKind::User(user) => user.key(key),
         }
     }
 
     /// Inserts pasted text into the edited line.
     pub(crate) fn paste(&mut self, text: &str) {
         match &mut self.ask {
-            Ask::Choice(choice) => choice.paste(text),
-            Ask::User(user) => user.paste(text),
+            AskKind::Choice(choice) => choice.paste(text),
+            AskKind::User(user) => user.paste(text),
         }
     }
 
     /// Returns the complete question for a full-screen view.
-    pub(crate) fn whole(&self, look: &UiStyle) -> Vec<TextLine> {
+    pub(crate) fn full_rows(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.ask {
-            Ask::Choice(choice) => choice.whole(look),
-            Ask::User(_) => Vec::new(),
+            AskKind::Choice(choice) => choice.full_rows(look),
+            AskKind::User(_) => Vec::new(),
         }
     }
 
     /// Records that the user has seen the complete question.
     pub(crate) fn was_seen(&mut self) {
-        if let Ask::Choice(choice) = &mut self.ask {
+        if let AskKind::Choice(choice) = &mut self.ask {
             choice.was_seen();
         }
     }
@@ -331,8 +331,8 @@ impl WaitingQuestion {
     /// Returns a short title for a notification.
     pub(crate) fn title(&self) -> String {
         match &self.ask {
-            Ask::Choice(choice) => choice.title(),
-            Ask::User(_) => "a question".to_owned(),
+            AskKind::Choice(choice) => choice.title(),
+            AskKind::User(_) => "a question".to_owned(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use haft::{ApprovalAnswer, ApprovalRequest};
-use haft_host::{UserQuestion, UserQuestions};
+use haft_host::{FormQuestion, UserQuestions};
 use haft_terminal::{
     Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyle, wrap::wrap_hanging,
 };
@@ -16,13 +16,13 @@ use crate::tui::{cards::one_line, ui_style::UiStyle};
 /// A set of questions from the model.
 pub(crate) struct UserAsk {
     asked: UserQuestions,
-    at: usize,
+    question_index: usize,
     answers: Map<String, Value>,
     /// The selected row: an answer, or the last row for free text.
     chosen: Option<usize>,
     marked: Vec<usize>,
-    own_words: Option<Editor>,
-    until: Option<Instant>,
+    own_answer: Option<Editor>,
+    deadline: Option<Instant>,
 }
 
 impl UserAsk {
@@ -30,35 +30,35 @@ impl UserAsk {
     pub(super) fn new(request: ApprovalRequest, timeout: Option<(Duration, Instant)>) -> Self {
         let input = request.asked.as_ref().map(|asked| &asked.input);
         let questions =
-            input.and_then(|input| Vec::<UserQuestion>::deserialize(&input["questions"]).ok());
+            input.and_then(|input| Vec::<FormQuestion>::deserialize(&input["questions"]).ok());
         Self {
             asked: UserQuestions {
                 questions: questions.unwrap_or_default(),
-                patience: timeout.map(|(timeout, _)| timeout),
+                timeout: timeout.map(|(timeout, _)| timeout),
                 request,
             },
-            at: 0,
+            question_index: 0,
             answers: Map::new(),
             chosen: None,
             marked: Vec::new(),
-            own_words: None,
-            until: timeout.map(|(timeout, since)| since + timeout),
+            own_answer: None,
+            deadline: timeout.map(|(timeout, since)| since + timeout),
         }
     }
 
     pub(super) fn is_editing(&self) -> bool {
-        self.own_words.is_some()
+        self.own_answer.is_some()
     }
 
     pub(super) fn paste(&mut self, text: &str) {
-        if let Some(editor) = &mut self.own_words {
+        if let Some(editor) = &mut self.own_answer {
             editor.insert(text);
         }
     }
 
     /// Returns the time at which the displayed countdown changes.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let left = self.until?.saturating_duration_since(now);
+        let left = self.deadline?.saturating_duration_since(now);
         Some(
             now + Duration::from_nanos(u64::from(left.subsec_nanos()))
                 .max(Duration::from_millis(1)),
@@ -67,19 +67,19 @@ impl UserAsk {
 
     /// Returns the default answer if the timeout has passed.
     pub(super) fn expired(&self, now: Instant) -> Option<ApprovalAnswer> {
-        self.until
+        self.deadline
             .is_some_and(|until| until <= now)
             .then(|| self.asked.unanswered())
     }
 
-    fn question(&self) -> Option<&UserQuestion> {
-        self.asked.questions.get(self.at)
+    fn question(&self) -> Option<&FormQuestion> {
+        self.asked.questions.get(self.question_index)
     }
 
     pub(super) fn key(&mut self, key: Key) -> AskOutcome {
-        if let Some(editor) = &mut self.own_words {
+        if let Some(editor) = &mut self.own_answer {
             if key == Key::ESCAPE {
-                self.own_words = None;
+                self.own_answer = None;
             } else if editor.key(key) == EditOutcome::Submit {
                 let text = editor.text().trim().to_owned();
                 if !text.is_empty() {
@@ -149,7 +149,7 @@ impl UserAsk {
         match label {
             Some(label) => self.answer(Some(label)),
             None => {
-                self.own_words = Some(Editor::new());
+                self.own_answer = Some(Editor::new());
                 AskOutcome::Stay
             }
         }
@@ -173,10 +173,10 @@ impl UserAsk {
             let name = question.question.clone();
             self.answers.insert(name, json!(text));
         }
-        self.at += 1;
+        self.question_index += 1;
         self.chosen = None;
         self.marked.clear();
-        self.own_words = None;
+        self.own_answer = None;
         match self.question() {
             Some(_) => AskOutcome::Stay,
             None => {
@@ -199,10 +199,10 @@ impl UserAsk {
         }
         line.push(&one_line(&question.question), TextStyle::new().bold());
         if self.asked.questions.len() > 1 {
-            let text = format!("   {} of {}", self.at + 1, self.asked.questions.len());
+            let text = format!("   {} of {}", self.question_index + 1, self.asked.questions.len());
             line.push(&text, look.theme.faint);
         }
-        if let Some(until) = self.until {
+        if let Some(until) = self.deadline {
             let left = until
                 .saturating_duration_since(frame.now)
                 .as_secs_f64()
@@ -242,7 +242,7 @@ impl UserAsk {
             rows.push(TextLine::styled("  Tab to answer", look.theme.accent));
         }
         let mut caret = None;
-        if let Some(editor) = &self.own_words {
+        if let Some(editor) = &self.own_answer {
             let mut editor = editor.clone();
             editor.set_width(width.saturating_sub(4));
             let view = editor.view(3, look.theme.accent);

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use super::{
     app::{App, AppEffect},
-    complete::CommandEntry,
+    complete::CompletableCommand,
 };
 
 /// A slash command that is available only in the terminal user interface.
@@ -45,8 +45,8 @@ const SCREEN_COMMANDS: [&ScreenCommand; 12] = [
 ];
 
 /// Returns the commands as completion entries.
-pub(crate) fn entries() -> Vec<CommandEntry> {
-    let entry = |command: &&ScreenCommand| CommandEntry {
+pub(crate) fn entries() -> Vec<CompletableCommand> {
+    let entry = |command: &&ScreenCommand| CompletableCommand {
         name: command.name.to_owned(),
         hint: command.hint.to_owned(),
         description: command.description.to_owned(),

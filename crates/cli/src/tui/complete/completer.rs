@@ -15,7 +15,7 @@ use haft_search::{IndexSettings, SearchEngine, SharedEngine};
 use serde_json::Value;
 
 use super::{
-    Completion, CompletionKind, CompletionQuery, MOST_ROWS,
+    CompletionEntry, CompletionKind, CompletionQuery, MOST_ROWS,
     files::{self, FileList, FilePlaces},
     rank,
 };
@@ -27,7 +27,7 @@ const FRESH: Duration = Duration::from_secs(3);
 
 /// A slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CommandEntry {
+pub(crate) struct CompletableCommand {
     /// The name without the slash.
     pub(crate) name: String,
     /// A hint about the arguments.
@@ -45,7 +45,7 @@ pub(crate) struct CompletionSettings {
 }
 
 impl CompletionSettings {
-    pub(crate) fn of(settings: &TuiSettings) -> Self {
+    pub(crate) fn from_settings(settings: &TuiSettings) -> Self {
         let suggestion = settings.file_suggestion.as_ref();
         let command = suggestion.and_then(|value| match value {
             Value::String(command) => Some(command.as_str()),
@@ -70,7 +70,7 @@ struct CompleterState {
     settings: CompletionSettings,
     /// The session's search engine, which keeps the file list up to date between scans.
     search: SharedEngine,
-    commands: Mutex<Vec<CommandEntry>>,
+    commands: Mutex<Vec<CompletableCommand>>,
     files: Mutex<Option<(Instant, Arc<FileList>)>>,
     /// A scan is in progress in the background.
     is_walking: AtomicBool,
@@ -94,24 +94,24 @@ impl Completer {
     }
 
     /// Sets the available commands, skills and prompts, in display order.
-    pub(crate) fn set_commands(&self, commands: Vec<CommandEntry>) {
+    pub(crate) fn set_commands(&self, commands: Vec<CompletableCommand>) {
         *lock(&self.0.commands) = commands;
     }
 
     /// Returns the matching completions, the best first. May wait for the disk.
-    pub(crate) fn find(&self, query: &CompletionQuery) -> Vec<Completion> {
+    pub(crate) fn find(&self, query: &CompletionQuery) -> Vec<CompletionEntry> {
         match query.kind {
             CompletionKind::Command => self.commands(query),
             CompletionKind::File => self.files(query),
         }
     }
 
-    fn commands(&self, query: &CompletionQuery) -> Vec<Completion> {
+    fn commands(&self, query: &CompletionQuery) -> Vec<CompletionEntry> {
         let commands = lock(&self.0.commands);
         let names = commands.iter().map(|command| command.name.as_str());
         let best = rank::best(names, &query.query, false, MOST_ROWS);
         let best = best.into_iter().filter_map(|place| commands.get(place));
-        best.map(|command| Completion {
+        best.map(|command| CompletionEntry {
             label: format!("/{}", command.name),
             hint: command.hint.clone(),
             description: command.description.clone(),
@@ -121,7 +121,7 @@ impl Completer {
         .collect()
     }
 
-    fn files(&self, query: &CompletionQuery) -> Vec<Completion> {
+    fn files(&self, query: &CompletionQuery) -> Vec<CompletionEntry> {
         let FilePlaces { cwd, home } = &self.0.places;
         let typed = query.query.as_str();
         let names: Vec<String> = if files::leads_out(typed) {
@@ -221,7 +221,7 @@ fn best_of(names: &[&str], typed: &str) -> Vec<String> {
 
 /// Returns the completion for a path. After a folder, the user can continue the path; a file is
 /// followed by a space.
-fn completion(name: &str, query: &CompletionQuery) -> Completion {
+fn completion(name: &str, query: &CompletionQuery) -> CompletionEntry {
     let is_folder = name.ends_with('/');
     let needs_quotes = query.is_quoted || name.contains(char::is_whitespace);
     let insert = match (needs_quotes, is_folder) {
@@ -230,7 +230,7 @@ fn completion(name: &str, query: &CompletionQuery) -> Completion {
         (false, true) => format!("@{name}"),
         (false, false) => format!("@{name}{} ", query.lines),
     };
-    Completion {
+    CompletionEntry {
         label: name.to_owned(),
         hint: String::new(),
         description: String::new(),
@@ -249,7 +249,7 @@ mod tests {
     use crate::tui::complete::completion_query;
 
     fn completer(root: &Path) -> Completer {
-        let settings = CompletionSettings::of(&TuiSettings::default());
+        let settings = CompletionSettings::from_settings(&TuiSettings::default());
         let search = SharedEngine::default();
         search.get_or_make(IndexSettings::default());
         Completer::new(root.to_path_buf(), None, settings, search)
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn commands_come_with_what_they_expect() {
         let completer = completer(Path::new("/"));
-        let entry = |name: &str, hint: &str| CommandEntry {
+        let entry = |name: &str, hint: &str| CompletableCommand {
             name: name.to_owned(),
             hint: hint.to_owned(),
             description: format!("About {name}"),
@@ -337,11 +337,11 @@ mod tests {
 
     #[test]
     fn the_settings_name_a_command_or_switch_ignore_files_off() {
-        let settings = TuiSettings::of(&json!({
+        let settings = TuiSettings::from_json(&json!({
             "respectGitignore": false,
             "fileSuggestion": {"type": "command", "command": "printf 'x y.rs\\n'"},
         }));
-        let settings = CompletionSettings::of(&settings);
+        let settings = CompletionSettings::from_settings(&settings);
         assert!(!settings.respect_gitignore);
         let dir = project();
         let completer = Completer::new(

@@ -10,7 +10,7 @@ mod files;
 mod query;
 mod rank;
 
-pub(crate) use completer::{CommandEntry, Completer, CompletionSettings};
+pub(crate) use completer::{CompletableCommand, Completer, CompletionSettings};
 pub(crate) use query::{CompletionKind, CompletionQuery, completion_query};
 
 /// The maximum number of completions that are shown.
@@ -18,7 +18,7 @@ pub(crate) const MOST_ROWS: usize = 8;
 
 /// A completion. Its texts are not cleaned; the drawing code cleans them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Completion {
+pub(crate) struct CompletionEntry {
     /// The displayed text.
     pub(crate) label: String,
     /// A hint about the arguments of a command.

@@ -1,7 +1,7 @@
 //! A question as numbered choices, and the meaning of its answers.
 
 use haft::{ApprovalAnswer, ApprovalRequest, CardSection};
-use haft_host::{UserQuestion, UserQuestions};
+use haft_host::{FormQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -45,7 +45,7 @@ enum NumberedChoice {
     Once,
     Always,
     No,
-    NoBecause,
+    NoWithReason,
 }
 
 impl NumberedQuestion {
@@ -65,7 +65,7 @@ impl NumberedQuestion {
         }
     }
 
-    pub(super) fn asked(asked: UserQuestions) -> Self {
+    pub(super) fn for_user_questions(asked: UserQuestions) -> Self {
         Self::Asked {
             asked: Box::new(asked),
             answers: Map::new(),
@@ -123,13 +123,13 @@ impl NumberedQuestion {
                     NumberedChoice::Once,
                     NumberedChoice::Always,
                     NumberedChoice::No,
-                    NumberedChoice::NoBecause,
+                    NumberedChoice::NoWithReason,
                 ]
             }
             _ => vec![
                 NumberedChoice::Once,
                 NumberedChoice::No,
-                NumberedChoice::NoBecause,
+                NumberedChoice::NoWithReason,
             ],
         }
     }
@@ -197,8 +197,8 @@ impl NumberedQuestion {
                 }
                 (NumberedChoice::No, false) => "no".to_owned(),
                 (NumberedChoice::No, true) => "keep planning".to_owned(),
-                (NumberedChoice::NoBecause, false) => "no, and say why".to_owned(),
-                (NumberedChoice::NoBecause, true) => "say what to change".to_owned(),
+                (NumberedChoice::NoWithReason, false) => "no, and say why".to_owned(),
+                (NumberedChoice::NoWithReason, true) => "say what to change".to_owned(),
             };
             lines.push(format!("{number} {words}"));
         }
@@ -223,7 +223,7 @@ impl NumberedQuestion {
                     Some(NumberedChoice::No) => {
                         AnswerStep::Done(ApprovalAnswer::Deny { reason: None })
                     }
-                    Some(NumberedChoice::NoBecause) => {
+                    Some(NumberedChoice::NoWithReason) => {
                         *wants_reason = true;
                         AnswerStep::Next
                     }
@@ -265,7 +265,7 @@ impl NumberedQuestion {
     }
 }
 
-fn question_lines(question: &UserQuestion, at: usize, count: usize) -> Vec<String> {
+fn question_lines(question: &FormQuestion, at: usize, count: usize) -> Vec<String> {
     let mut heading = question.question.clone();
     if !question.header.is_empty() {
         heading = format!("{}: {heading}", question.header);

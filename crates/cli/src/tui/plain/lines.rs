@@ -50,7 +50,7 @@ impl PlainLines {
     }
 
     /// Returns the lines for an event.
-    pub(super) fn of(&mut self, event: &SessionEvent) -> Vec<String> {
+    pub(super) fn lines_for(&mut self, event: &SessionEvent) -> Vec<String> {
         match event {
             SessionEvent::Warning(text) => prefixed("haft:", text),
             SessionEvent::Notice { level, text } => notice(*level, text),
@@ -96,7 +96,7 @@ impl PlainLines {
             }
             AgentEvent::Model(ModelEvent::Text { text, .. }) => {
                 let done = self.reply.push(text);
-                self.said(&done)
+                self.reply_lines(&done)
             }
             AgentEvent::Model(ModelEvent::Discard) => match self.reply.discard() {
                 true => vec!["agent: (trying again)".to_owned()],
@@ -153,10 +153,10 @@ impl PlainLines {
     /// Ends the open reply and returns its remaining lines.
     fn finish(&mut self) -> Vec<String> {
         let done = self.reply.finish();
-        self.said(&done)
+        self.reply_lines(&done)
     }
 
-    fn said(&mut self, items: &[HistoryItem]) -> Vec<String> {
+    fn reply_lines(&mut self, items: &[HistoryItem]) -> Vec<String> {
         let mut lines = Vec::new();
         for item in items {
             if let HistoryItem::Verbatim(line) | HistoryItem::Prose { line, .. } = item

@@ -41,7 +41,7 @@ impl OwnQuestion {
             }
             Self::Directory(facts) => {
                 let mut lines = vec![format!("add {}", facts.path.display())];
-                lines.extend(facts.words());
+                lines.extend(facts.consequences());
                 lines.extend(["1 add it", "2 do not"].map(str::to_owned));
                 lines
             }
@@ -58,18 +58,18 @@ impl OwnQuestion {
                         scope: place.scope,
                     },
                     Some(None) => OwnAnswer::Nothing,
-                    None => self.again(),
+                    None => self.invalid_number(),
                 }
             }
             (Self::Directory(facts), Some(1)) => {
                 OwnAnswer::Command(format!("/add-dir {}", facts.path.display()))
             }
             (Self::Directory(_), Some(2)) => OwnAnswer::Nothing,
-            _ => self.again(),
+            _ => self.invalid_number(),
         }
     }
 
-    fn again(&self) -> OwnAnswer {
+    fn invalid_number(&self) -> OwnAnswer {
         let most = match self {
             Self::Note { places, .. } => places.len() + 1,
             Self::Directory(_) => 2,

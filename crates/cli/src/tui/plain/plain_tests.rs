@@ -73,9 +73,9 @@ fn the_models_questions_are_answered_one_by_one() {
         }),
         ..request(&[])
     };
-    let mut question = NumberedQuestion::asked(UserQuestions {
+    let mut question = NumberedQuestion::for_user_questions(UserQuestions {
         questions: parsed,
-        patience: None,
+        timeout: None,
         request,
     });
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_reply_is_said_line_by_line_as_its_parts_are_complete() {
             index: 0,
             text: text.to_owned(),
         };
-        lines.of(&SessionEvent::Agent(AgentEvent::Model(text)))
+        lines.lines_for(&SessionEvent::Agent(AgentEvent::Model(text)))
     };
     assert_eq!(said("One **bold"), [""; 0]);
     assert_eq!(

@@ -36,8 +36,8 @@ impl QuestionHandler for PlainQuestions {
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let unanswered = asked.unanswered();
-            let limit = asked.patience;
-            let answer = self.put(NumberedQuestion::asked(asked));
+            let limit = asked.timeout;
+            let answer = self.put(NumberedQuestion::for_user_questions(asked));
             match limit {
                 Some(limit) => timeout(limit, answer).await.unwrap_or(unanswered),
                 None => answer.await,

@@ -15,7 +15,7 @@ use crate::show;
 /// A line and the time at which it was read.
 pub(super) struct TypedLine {
     pub(super) text: String,
-    pub(super) at: Instant,
+    pub(super) read_at: Instant,
     /// Whether the line reached the terminal's length limit, so that its end may be missing.
     pub(super) is_cut: bool,
 }
@@ -34,7 +34,7 @@ pub(super) fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
             let text = String::from_utf8_lossy(&bytes);
             let line = TypedLine {
                 text: text.trim_end_matches(['\n', '\r']).to_owned(),
-                at: Instant::now(),
+                read_at: Instant::now(),
                 is_cut: is_terminal && bytes.len() >= LONGEST_LINE,
             };
             bytes.clear();
@@ -66,7 +66,7 @@ pub(super) async fn ask_trust(
             return Ok(());
         };
         match line.text.trim() {
-            _ if line.at < shown_at + READING => {
+            _ if line.read_at < shown_at + READING => {
                 lines = vec!["that was typed before you could read the question".to_owned()];
             }
             "1" => {

@@ -41,7 +41,7 @@ fn our_own_row_at_two_widths() {
 
 #[test]
 fn the_settings_say_how_it_is_run() {
-    let of = |value| StatusLineConfig::of(&value, "/p".into());
+    let of = |value| StatusLineConfig::from_json(&value, "/p".into());
     let config =
         of(json!({"type": "command", "command": " x ", "padding": 2, "refreshInterval": 5}));
     let expected = StatusLineConfig {

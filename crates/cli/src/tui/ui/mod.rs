@@ -27,8 +27,8 @@ use tokio::runtime::Handle;
 use super::{
     app::{App, AppInput, OpenedSession},
     commands,
-    complete::{CommandEntry, Completer, CompletionSettings},
-    driver::Driver,
+    complete::{CompletableCommand, Completer, CompletionSettings},
+    driver::SessionDriver,
     guard::TerminalGuardLink,
     jobs::PersistThread,
     resume::ExitSummary,
@@ -47,7 +47,7 @@ pub(crate) enum UiEvent {
     Writer(WriterEvent),
     App(AppInput),
     /// An input from the session with this number.
-    OfSession {
+    FromSession {
         number: u64,
         input: AppInput,
     },
@@ -87,7 +87,7 @@ pub(crate) struct Ui {
 struct UiBackground {
     runtime: Handle,
     config: SessionConfig,
-    keeper: PersistThread,
+    persist_thread: PersistThread,
     completer: Completer,
     status_line: Option<StatusLine>,
     /// The number of the newest session.
@@ -175,14 +175,14 @@ impl Ui {
         }
         let places = config.environment.settings_places(&config.cwd);
         let keeper = PersistThread::start(places.user, config.cwd.clone(), self.sender.clone());
-        let settings = CompletionSettings::of(&self.app.settings);
+        let settings = CompletionSettings::from_settings(&self.app.settings);
         let home = config.environment.home();
         let completer = Completer::new(config.cwd.clone(), home, settings, search);
         let (trust, _) = channel();
         self.background = Some(UiBackground {
             runtime,
             config,
-            keeper,
+            persist_thread: keeper,
             completer,
             status_line: None,
             number: 0,
@@ -198,7 +198,7 @@ impl Ui {
         let (trust, answers) = channel();
         background.trust = trust;
         background.number += 1;
-        let driver = Driver {
+        let driver = SessionDriver {
             config: background.config.clone(),
             ui: self.sender.clone(),
             trust: answers,
@@ -253,8 +253,8 @@ impl Ui {
         match event {
             Ok(UiEvent::Chunk(chunk)) if chunk.bytes.is_empty() => return Some(Exit::Terminated),
             Ok(UiEvent::Chunk(chunk)) => {
-                let events = self.parser.read(&chunk.bytes, chunk.at);
-                self.input(events, chunk.at);
+                let events = self.parser.read(&chunk.bytes, chunk.read_at);
+                self.input(events, chunk.read_at);
             }
             Ok(UiEvent::Writer(WriterEvent::Written { stamp, at })) => {
                 self.app_update(AppInput::Written { stamp, at }, now);
@@ -264,7 +264,7 @@ impl Ui {
                 self.app_update(input, now);
                 self.pace.change(now);
             }
-            Ok(UiEvent::OfSession { number, input }) => {
+            Ok(UiEvent::FromSession { number, input }) => {
                 if self.is_newest(number) {
                     self.app_update(input, now);
                     self.pace.change(now);
@@ -379,7 +379,7 @@ impl Ui {
                 let mut entries = commands::entries();
                 for command in session.commands() {
                     if !entries.iter().any(|entry| entry.name == command.name) {
-                        entries.push(CommandEntry {
+                        entries.push(CompletableCommand {
                             name: command.name,
                             hint: command.argument_hint,
                             description: command.description,
@@ -417,7 +417,7 @@ impl Ui {
 
     fn notify_guard(&mut self, message: GuardMessage) {
         if let Some(guard) = &mut self.guard {
-            guard.tell(message);
+            guard.send(message);
         }
     }
 
@@ -429,14 +429,14 @@ impl Ui {
                 .warn("! no shell waits for this program: Ctrl-Z does nothing here");
             return;
         }
-        self.give_terminal();
+        self.release_terminal();
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
         // Execution continues here after `fg`.
-        self.take_terminal();
+        self.reclaim_terminal();
     }
 
     /// Hands the terminal over to another program.
-    fn give_terminal(&mut self) {
+    fn release_terminal(&mut self) {
         self.writer.leave_view();
         self.writer.show(LiveRegion::default());
         self.writer.send([TerminalControl::LeaveModes]);
@@ -449,7 +449,7 @@ impl Ui {
     }
 
     /// Takes the terminal back.
-    fn take_terminal(&mut self) {
+    fn reclaim_terminal(&mut self) {
         let _ = self.raw.resume();
         let size = terminal_size(&self.terminal);
         self.writer.resize(size);
@@ -479,14 +479,14 @@ impl Ui {
         self.reader = None;
         let _ = self.restore.restore(&self.terminal, self.raw.saved());
         if let Some(guard) = &mut self.guard {
-            guard.goodbye();
+            guard.end_guard();
         }
         // The session's output is no longer shown, but its hooks and files are completed.
         let until = Instant::now() + FAREWELL;
         while self.session.is_some() {
             let left = until.saturating_duration_since(Instant::now());
             match receiver.recv_timeout(left) {
-                Ok(UiEvent::OfSession {
+                Ok(UiEvent::FromSession {
                     number: ended,
                     input: AppInput::Ended(_),
                 }) if Some(ended) == number => break,
@@ -504,7 +504,7 @@ impl Ui {
 
 impl Ui {
     /// Returns the summary that is printed on exit.
-    pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> ExitSummary {
+    pub(crate) fn exit_summary(&self, session: Option<&SessionInput>) -> ExitSummary {
         let changed = session.and_then(|session| session.changed_files().ok());
         let changed = changed.unwrap_or_default().into_iter();
         let name = |path: PathBuf| show::from_here(&path.display().to_string(), &self.app.cwd);

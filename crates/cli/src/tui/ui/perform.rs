@@ -6,17 +6,17 @@ use std::{
 };
 
 use haft_host::{CommandOutcome, EarlierConversation, Environment, QueuedKind, SessionInput};
-use haft_models::Thinking;
+use haft_models::ThinkingMode;
 
 use super::{Ui, UiEvent};
 use crate::tui::{
-    app::{AppEffect, AppInput, HintKind, JobResult, Overlay, ViewKind},
+    app::{AppEffect, AppInput, HintKind, JobResult, AppOverlay, ViewKind},
     clipboard,
     events::text_of,
     external_editor,
     first_run::directory_facts,
     jobs::{self, PersistTask},
-    overlay::{View, ViewEffect},
+    overlay::{FullScreenView, ViewEffect},
     status_line::{StatusLine, StatusLineConfig},
     theme,
     view::{self, PermissionsView, ResumeView, RewindView, TasksView, TranscriptView, UndoView},
@@ -44,31 +44,31 @@ impl Ui {
                 let edited = self.in_editor(&text);
                 self.app_update(AppInput::Found(JobResult::Edited(edited)), Instant::now());
             }
-            AppEffect::OfView(effect) => self.of_view(effect),
+            AppEffect::RunViewEffect(effect) => self.perform_view_effect(effect),
             AppEffect::Show(kind) => self.show(kind),
             AppEffect::ChooseTheme
             | AppEffect::StatusLine
             | AppEffect::Complete { .. }
             | AppEffect::SaveHistory(_)
-            | AppEffect::KeepDraft(_)
+            | AppEffect::SaveDraft(_)
             | AppEffect::Copy(_)
             | AppEffect::LoadPicture { .. }
             | AppEffect::DrawPicture { .. }
             | AppEffect::ClipboardPicture => self.in_background(effect),
-            effect => self.tell_session(effect),
+            effect => self.perform_on_session(effect),
         }
     }
 
     /// Performs an effect on the session. Does not block.
-    pub(super) fn tell_session(&mut self, effect: AppEffect) {
+    pub(super) fn perform_on_session(&mut self, effect: AppEffect) {
         let Some(session) = self.session.clone() else {
             return;
         };
         match effect {
-            AppEffect::Say { prompt, time } => drop(session.submit(prompt, time)),
+            AppEffect::SendPrompt { prompt, time } => drop(session.submit(prompt, time)),
             AppEffect::Shell { command, id } => {
                 let known_as = session.run_shell(command);
-                self.app.queue.rename(id, known_as);
+                self.app.queue.change_id(id, known_as);
             }
             AppEffect::Withdraw(id) => drop(session.withdraw_message(id)),
             AppEffect::Interrupt => {
@@ -90,8 +90,8 @@ impl Ui {
                 }
             }
             AppEffect::SetThinking(thinks) => session.set_thinking(match thinks {
-                true => Thinking::Adaptive,
-                false => Thinking::Off,
+                true => ThinkingMode::Adaptive,
+                false => ThinkingMode::Off,
             }),
             AppEffect::ToBackground => {
                 if let Err(why) = session.move_to_background(None) {
@@ -99,7 +99,7 @@ impl Ui {
                 }
             }
             AppEffect::Status => self.status(&session),
-            AppEffect::TellHooks(message) => {
+            AppEffect::NotifyHooks(message) => {
                 if let Some(background) = &self.background {
                     let tell = async move { session.notify_waiting_for_user(&message).await };
                     background.runtime.spawn(tell);
@@ -110,7 +110,7 @@ impl Ui {
                 Ok(facts) => JobResult::Untrusted(directory_facts(&facts)),
                 Err(why) => JobResult::Warning(why),
             }),
-            AppEffect::Remember { text, place } => self.work(move || {
+            AppEffect::SaveNote { text, place } => self.work(move || {
                 let scope = session.memory_files().get(place).map(|place| place.scope);
                 let scope = scope.unwrap_or(haft_host::MemoryScope::Project);
                 match session.append_memory(&text, scope) {
@@ -162,15 +162,15 @@ impl Ui {
         let environment = background.config.environment.clone();
         match effect {
             AppEffect::SaveHistory(text) => background
-                .keeper
-                .keep(PersistTask::History { text, session }),
-            AppEffect::KeepDraft(text) => {
-                background.keeper.keep(PersistTask::Draft { text, session })
+                .persist_thread
+                .enqueue(PersistTask::History { text, session }),
+            AppEffect::SaveDraft(text) => {
+                background.persist_thread.enqueue(PersistTask::Draft { text, session })
             }
             AppEffect::StatusLine => {
                 let config = self.app.settings.status_line.as_ref();
                 let cwd = background.config.cwd.clone();
-                let config = config.and_then(|value| StatusLineConfig::of(value, cwd));
+                let config = config.and_then(|value| StatusLineConfig::from_json(value, cwd));
                 let ui = self.sender.clone();
                 background.status_line = config.map(|config| {
                     let show = move |rows| {
@@ -193,7 +193,7 @@ impl Ui {
             AppEffect::Copy(text) => self.work(move || {
                 let outcome = clipboard::copy(&text, &environment);
                 JobResult::Copied {
-                    said: outcome.said,
+                    said: outcome.message,
                     controls: outcome.controls,
                 }
             }),
@@ -294,18 +294,18 @@ impl Ui {
         let Some((view, effects)) = opened else {
             self.app.hint(
                 "there is nothing to show yet",
-                HintKind::Said,
+                HintKind::Notice,
                 Instant::now(),
             );
             return;
         };
-        self.app.overlay = Some(Overlay::Other(view));
+        self.app.overlay = Some(AppOverlay::Other(view));
         for effect in effects {
-            self.of_view(effect);
+            self.perform_view_effect(effect);
         }
     }
 
-    pub(super) fn of_view(&mut self, effect: ViewEffect) {
+    pub(super) fn perform_view_effect(&mut self, effect: ViewEffect) {
         match effect {
             ViewEffect::Job(job) => self.work(move || JobResult::ViewData(job())),
             ViewEffect::Copy(text) => self.in_background(AppEffect::Copy(text)),
@@ -324,16 +324,16 @@ impl Ui {
     pub(super) fn in_editor(&mut self, text: &str) -> Result<String, String> {
         let environment = self.background.as_ref();
         let environment = environment.map(|background| background.config.environment.clone());
-        self.give_terminal();
+        self.release_terminal();
         let edited =
             external_editor::edit(text, &environment.unwrap_or_else(Environment::from_process));
-        self.take_terminal();
+        self.reclaim_terminal();
         edited
     }
 }
 
 fn boxed(
-    (view, effects): (impl View + 'static, Vec<ViewEffect>),
-) -> (Box<dyn View>, Vec<ViewEffect>) {
+    (view, effects): (impl FullScreenView + 'static, Vec<ViewEffect>),
+) -> (Box<dyn FullScreenView>, Vec<ViewEffect>) {
     (Box::new(view), effects)
 }

@@ -75,7 +75,7 @@ pub(super) fn quoted(text: &str, most: usize) -> String {
 }
 
 /// Describes the changed files: the name if it is one, otherwise their number.
-pub(super) fn files_in_words(files: &[ChangedFile]) -> String {
+pub(super) fn changed_files_text(files: &[ChangedFile]) -> String {
     let added: u64 = files.iter().map(|file| file.added).sum();
     let removed: u64 = files.iter().map(|file| file.removed).sum();
     // Changes by commands have no line counts, so zero means unknown.
@@ -108,12 +108,12 @@ mod tests {
             removed,
         };
         let (edited, by_command) = (file("src/a.rs", 2, 1), file("b.txt", 0, 0));
-        assert_eq!(files_in_words(std::slice::from_ref(&edited)), "a.rs +2 -1");
-        assert_eq!(files_in_words(std::slice::from_ref(&by_command)), "b.txt");
+        assert_eq!(changed_files_text(std::slice::from_ref(&edited)), "a.rs +2 -1");
+        assert_eq!(changed_files_text(std::slice::from_ref(&by_command)), "b.txt");
         assert_eq!(
-            files_in_words(&[by_command.clone(), by_command.clone()]),
+            changed_files_text(&[by_command.clone(), by_command.clone()]),
             "2 files"
         );
-        assert_eq!(files_in_words(&[edited, by_command]), "2 files +2 -1");
+        assert_eq!(changed_files_text(&[edited, by_command]), "2 files +2 -1");
     }
 }

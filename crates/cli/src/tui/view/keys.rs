@@ -121,11 +121,11 @@ pub(crate) fn keys_view(look: &UiStyle) -> TextView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::view::test_screen::{look, shown};
+    use crate::tui::view::test_screen::{test_style, shown};
 
     #[test]
     fn the_keys_at_two_widths() {
-        let (wide, narrow) = (look(80, 44), look(40, 12));
+        let (wide, narrow) = (test_style(80, 44), test_style(40, 12));
         let shown_wide = shown(&mut keys_view(&wide), &wide);
         let shown_narrow = shown(&mut keys_view(&narrow), &narrow);
         insta::assert_snapshot!(format!("{shown_wide}\n=====\n{shown_narrow}"));

@@ -80,7 +80,7 @@ impl ListView {
     }
 
     /// Starts text input in the last row.
-    pub(super) fn type_behind(&mut self, mark: char) {
+    pub(super) fn begin_text_input(&mut self, mark: char) {
         self.typing = Some((mark, String::new()));
     }
 
@@ -109,7 +109,7 @@ impl ListView {
             return ListStep::Enter(self.chosen);
         }
         let chosen = self.entries.get(self.chosen);
-        match (ScrollCommand::of_key(key), key.typed()) {
+        match (ScrollCommand::from_key(key), key.typed()) {
             (Some(command), _) => {
                 self.scroll(command);
                 ListStep::Done
@@ -154,7 +154,7 @@ impl ListView {
                 self.top = top.min(lines.saturating_sub(self.room));
                 let below = self.begins(self.chosen) < self.top;
                 self.choose(if below {
-                    self.at(self.top)
+                    self.entry_at_line(self.top)
                 } else {
                     self.chosen
                 });
@@ -165,7 +165,7 @@ impl ListView {
             ScrollCommand::PageUp => {
                 self.top = self.top.saturating_sub(self.room.saturating_sub(1).max(1));
                 if self.begins(self.chosen) >= self.top + self.room {
-                    self.choose(self.at(self.top));
+                    self.choose(self.entry_at_line(self.top));
                 }
                 if self.top == 0 {
                     self.choose(0);
@@ -225,7 +225,7 @@ impl ListView {
     }
 
     /// Returns the entry that contains a line.
-    fn at(&self, line: usize) -> usize {
+    fn entry_at_line(&self, line: usize) -> usize {
         let mut end = 0;
         let mut entries = 0..self.entries.len();
         entries
@@ -289,7 +289,7 @@ impl ListView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::view::test_screen::look;
+    use crate::tui::view::test_screen::test_style;
 
     fn list(count: usize) -> ListView {
         let entries = (0..count).map(|n| ListEntry::new(TextLine::plain(&format!("entry {n}"))));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn shown(list: &mut ListView, rows: u16) -> Vec<String> {
-        let rows = list.rows(&TextLine::plain("Title"), " q", &look(40, rows));
+        let rows = list.rows(&TextLine::plain("Title"), " q", &test_style(40, rows));
         rows.iter()
             .map(|row| row.text().trim_end().to_owned())
             .collect()

@@ -7,7 +7,7 @@ use haft_terminal::{
 
 use super::{body_rows, close, footer, stay};
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
@@ -65,7 +65,7 @@ impl Pager {
             }
             return PagerStep::Done;
         }
-        match ScrollCommand::of_key(key) {
+        match ScrollCommand::from_key(key) {
             Some(ScrollCommand::NextMatch) => PagerStep::Match { backwards: false },
             Some(ScrollCommand::PreviousMatch) => PagerStep::Match { backwards: true },
             Some(command) => {
@@ -155,7 +155,7 @@ impl TextView {
     }
 }
 
-impl View for TextView {
+impl FullScreenView for TextView {
     fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         let hint = format!(
             " {}  j k Space b g G  / n N  y copy  v editor  q",
@@ -185,7 +185,7 @@ impl View for TextView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::view::test_screen::{keys, look, shown};
+    use crate::tui::view::test_screen::{keys, test_style, shown};
 
     #[test]
     fn a_text_is_read_and_searched() {
@@ -193,7 +193,7 @@ mod tests {
             .map(|n| TextLine::plain(&format!("line {n}")))
             .collect();
         let mut view = TextView::new("Whole command", lines);
-        let look = look(80, 5);
+        let look = test_style(80, 5);
         assert_eq!(
             shown(&mut view, &look),
             "line 1\nline 2\nline 3\nline 4\n Whole command  j k Space b g G  / n N  y copy  v editor  q"

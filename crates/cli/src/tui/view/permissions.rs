@@ -14,7 +14,7 @@ use super::{
     stay,
 };
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
@@ -36,7 +36,7 @@ pub(crate) struct PermissionsView {
 /// The result of a job.
 enum PermissionsData {
     Rules(Result<Vec<RuleInfo>, String>),
-    Kept(Result<Option<PathBuf>, String>),
+    Saved(Result<Option<PathBuf>, String>),
     Removed(Result<PathBuf, String>),
     Explained(String, Result<String, String>),
 }
@@ -100,7 +100,7 @@ impl PermissionsView {
         };
         let rule = rule.trim().to_owned();
         let session = Arc::clone(&self.session);
-        let keep = move || PermissionsData::Kept(session.keep_rule(list, &rule));
+        let keep = move || PermissionsData::Saved(session.save_rule(list, &rule));
         (!typed.is_empty()).then(|| job(keep))
     }
 
@@ -115,7 +115,7 @@ impl PermissionsView {
     }
 }
 
-impl View for PermissionsView {
+impl FullScreenView for PermissionsView {
     fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let mut title = TextLine::styled("Permissions", look.theme.heading);
@@ -137,11 +137,11 @@ impl View for PermissionsView {
             (ListStep::Typed(ADD, typed), ..) => self.add(&typed),
             (ListStep::Typed(_, typed), ..) => self.explain(typed),
             (ListStep::Other, Some('a'), _) => {
-                self.list.type_behind(ADD);
+                self.list.begin_text_input(ADD);
                 None
             }
             (ListStep::Other, Some('t'), _) => {
-                self.list.type_behind(TRY);
+                self.list.begin_text_input(TRY);
                 None
             }
             (ListStep::Other, Some('d'), Some(rule)) => {
@@ -167,7 +167,7 @@ impl View for PermissionsView {
                 self.set_rules(rules);
                 return stay();
             }
-            PermissionsData::Kept(Ok(file)) => {
+            PermissionsData::Saved(Ok(file)) => {
                 self.status = match file {
                     Some(file) => format!("saved in {}", file.display()),
                     None => "applies to this session".to_owned(),
@@ -190,7 +190,7 @@ impl View for PermissionsView {
                 return stay();
             }
             PermissionsData::Rules(Err(why))
-            | PermissionsData::Kept(Err(why))
+            | PermissionsData::Saved(Err(why))
             | PermissionsData::Removed(Err(why)) => {
                 self.status = why;
                 return stay();

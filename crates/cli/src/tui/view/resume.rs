@@ -13,7 +13,7 @@ use super::{
     stay,
 };
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
@@ -87,7 +87,7 @@ impl ResumeView {
     }
 }
 
-impl View for ResumeView {
+impl FullScreenView for ResumeView {
     fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let what = if self.all {
@@ -152,7 +152,7 @@ mod tests {
     use haft::SessionId;
 
     use super::*;
-    use crate::tui::view::test_screen::{key, keys, look, settle, shown};
+    use crate::tui::view::test_screen::{key, keys, test_style, run_jobs, shown};
 
     fn entry(number: u128, title: Option<&str>, cwd: &str) -> SessionEntry {
         SessionEntry {
@@ -175,9 +175,9 @@ mod tests {
             Ok(found)
         };
         let (mut view, effects) = ResumeView::with(Arc::new(lister), SystemTime::UNIX_EPOCH);
-        let (wide, narrow) = (look(80, 8), look(40, 8));
+        let (wide, narrow) = (test_style(80, 8), test_style(40, 8));
         let reading = shown(&mut view, &wide);
-        settle(&mut view, effects);
+        run_jobs(&mut view, effects);
         let here = shown(&mut view, &wide);
         key(&mut view, Key::plain(KeyCode::Tab));
         let all = shown(&mut view, &wide);

@@ -9,14 +9,14 @@ use haft_terminal::{Key, TextLine, TextStyle, Theme};
 
 use super::{
     close,
-    detail::{files_in_words, quoted, short_time},
+    detail::{changed_files_text, quoted, short_time},
     job,
     list::{ListEntry, ListStep, ListView},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
@@ -62,7 +62,7 @@ impl RewindView {
             let time = time.unwrap_or_default();
             let mut label = TextLine::plain(&format!("{time} {}", quoted(&point.text, 60)));
             if !point.files.is_empty() {
-                let files = format!("  since then: {}", files_in_words(&point.files));
+                let files = format!("  since then: {}", changed_files_text(&point.files));
                 label.push(&files, self.theme.faint);
             }
             let mut entry = ListEntry::new(label);
@@ -81,7 +81,7 @@ impl RewindView {
     fn choices(&self, point: &RewindPoint) -> ListView {
         let files = match point.files.len() {
             0 => "no file has changed since".to_owned(),
-            _ => format!("files go back: {}", files_in_words(&point.files)),
+            _ => format!("files go back: {}", changed_files_text(&point.files)),
         };
         let entries = KINDS.iter().map(|kind| {
             let (name, does) = match kind {
@@ -126,7 +126,7 @@ impl RewindView {
     }
 }
 
-impl View for RewindView {
+impl FullScreenView for RewindView {
     fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         if let Some((point, list)) = &mut self.step {

@@ -19,7 +19,7 @@ pub(crate) trait ViewSession: Send + Sync {
     fn task_output(&self, id: &str) -> Result<String, String>;
     fn stop_task(&self, id: &str) -> Result<(), String>;
     fn rules(&self) -> Result<Vec<RuleInfo>, String>;
-    fn keep_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String>;
+    fn save_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String>;
     fn remove_rule(&self, rule: &RuleInfo) -> Result<PathBuf, String>;
     /// Explains the permission decision about a command line.
     fn explain(&self, command: &str) -> Result<String, String>;
@@ -58,7 +58,7 @@ impl ViewSession for SessionInput {
         self.rules()
     }
 
-    fn keep_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String> {
+    fn save_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String> {
         self.save_rule(list, rule, RuleScope::Local)
     }
 

@@ -13,7 +13,7 @@ use super::{
     stay,
 };
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
@@ -99,7 +99,7 @@ impl TasksView {
     }
 }
 
-impl View for TasksView {
+impl FullScreenView for TasksView {
     fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let mut title = TextLine::styled("Tasks", look.theme.heading);

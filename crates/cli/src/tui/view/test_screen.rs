@@ -3,11 +3,11 @@
 use haft_terminal::{Key, ScreenSize, Theme};
 
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
-pub(super) fn look(columns: u16, rows: u16) -> UiStyle {
+pub(super) fn test_style(columns: u16, rows: u16) -> UiStyle {
     UiStyle {
         theme: Theme::default(),
         unicode: false,
@@ -20,7 +20,7 @@ pub(super) fn look(columns: u16, rows: u16) -> UiStyle {
 }
 
 /// Returns the rows as text and checks that each fits.
-pub(super) fn shown(view: &mut dyn View, look: &UiStyle) -> String {
+pub(super) fn shown(view: &mut dyn FullScreenView, look: &UiStyle) -> String {
     let rows = view.rows(look);
     assert!(
         rows.len() <= usize::from(look.size.rows),
@@ -35,7 +35,7 @@ pub(super) fn shown(view: &mut dyn View, look: &UiStyle) -> String {
 }
 
 /// Types letters and runs the resulting jobs.
-pub(super) fn keys(view: &mut dyn View, text: &str) -> Vec<ViewEffect> {
+pub(super) fn keys(view: &mut dyn FullScreenView, text: &str) -> Vec<ViewEffect> {
     let mut effects = Vec::new();
     for letter in text.chars() {
         effects.extend(key(view, Key::char(letter)));
@@ -44,13 +44,13 @@ pub(super) fn keys(view: &mut dyn View, text: &str) -> Vec<ViewEffect> {
 }
 
 /// Handles a key and runs the jobs. Returns the remaining effects.
-pub(super) fn key(view: &mut dyn View, key: Key) -> Vec<ViewEffect> {
+pub(super) fn key(view: &mut dyn FullScreenView, key: Key) -> Vec<ViewEffect> {
     let (ViewOutcome::Stay(effects) | ViewOutcome::Close(effects)) = view.key(key);
-    settle(view, effects)
+    run_jobs(view, effects)
 }
 
 /// Runs jobs, including those that result from them.
-pub(super) fn settle(view: &mut dyn View, effects: Vec<ViewEffect>) -> Vec<ViewEffect> {
+pub(super) fn run_jobs(view: &mut dyn FullScreenView, effects: Vec<ViewEffect>) -> Vec<ViewEffect> {
     let mut others = Vec::new();
     let mut waiting: std::collections::VecDeque<ViewEffect> = effects.into();
     while let Some(effect) = waiting.pop_front() {

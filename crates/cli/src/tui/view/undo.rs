@@ -7,14 +7,14 @@ use haft_terminal::{Key, TextLine, Theme};
 
 use super::{
     close,
-    detail::{card_lines, files_in_words, quoted, short_time},
+    detail::{card_lines, changed_files_text, quoted, short_time},
     job,
     list::{ListEntry, ListStep, ListView},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
@@ -64,7 +64,7 @@ impl UndoView {
         };
         let what: String = what.replace('\n', " ").chars().take(60).collect();
         let style = haft_terminal::TextStyle::default();
-        label.push(&format!("{what} {}", files_in_words(&entry.files)), style);
+        label.push(&format!("{what} {}", changed_files_text(&entry.files)), style);
         if entry.is_undo {
             label.push("  (an undo)", self.theme.faint);
         }
@@ -96,7 +96,7 @@ impl UndoView {
         })]
     }
 
-    fn take_back(&mut self, which: UndoWhich, id: String) -> ViewOutcome {
+    fn undo_entry(&mut self, which: UndoWhich, id: String) -> ViewOutcome {
         self.status = "undoing".to_owned();
         let session = Arc::clone(&self.session);
         ViewOutcome::Stay(vec![job(move || {
@@ -137,7 +137,7 @@ impl UndoView {
     }
 }
 
-impl View for UndoView {
+impl FullScreenView for UndoView {
     fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let title = match self.status.as_str() {
@@ -165,12 +165,12 @@ impl View for UndoView {
             (ListStep::Edit(text), ..) => ViewOutcome::Stay(vec![ViewEffect::Edit(text)]),
             (ListStep::Other, Some('u'), Some(entry)) => {
                 let id = entry.id.clone();
-                self.take_back(UndoWhich::Entry(id.clone()), id)
+                self.undo_entry(UndoWhich::Entry(id.clone()), id)
             }
             (ListStep::Other, Some('A'), Some(entry)) => match entry.message.clone() {
                 Some((message, _)) => {
                     let id = entry.id.clone();
-                    self.take_back(UndoWhich::Since(message), id)
+                    self.undo_entry(UndoWhich::Since(message), id)
                 }
                 None => {
                     self.status = "the message of this change is unknown".to_owned();

@@ -17,9 +17,9 @@ use uuid::Uuid;
 use super::{
     PermissionsView, RewindView, TasksView, UndoView,
     session::ViewSession,
-    test_screen::{key, keys, look, settle, shown},
+    test_screen::{key, keys, test_style, run_jobs, shown},
 };
-use crate::tui::overlay::{View, ViewEffect, ViewOutcome};
+use crate::tui::overlay::{FullScreenView, ViewEffect, ViewOutcome};
 
 #[derive(Default)]
 struct FakeSession {
@@ -166,7 +166,7 @@ impl ViewSession for FakeSession {
         ])
     }
 
-    fn keep_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String> {
+    fn save_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String> {
         self.note(format!("keep {list:?} {rule}"));
         Ok(Some("/p/.claude/settings.local.json".into()))
     }
@@ -192,8 +192,8 @@ fn session() -> (Arc<FakeSession>, Arc<dyn ViewSession>) {
 fn changes_are_shown_with_diffs_and_taken_back() {
     let (fake, session) = session();
     let (mut view, effects) = UndoView::open(session, at(9));
-    let (wide, narrow) = (look(80, 10), look(40, 10));
-    settle(&mut view, effects);
+    let (wide, narrow) = (test_style(80, 10), test_style(40, 10));
+    run_jobs(&mut view, effects);
     let first = shown(&mut view, &wide);
     keys(&mut view, "j");
     key(&mut view, Key::RETURN);
@@ -214,7 +214,7 @@ fn changes_are_shown_with_diffs_and_taken_back() {
 fn rewind_begins_at_now_where_enter_changes_nothing() {
     let (fake, session) = session();
     let (mut view, effects) = RewindView::open(session, at(9));
-    settle(&mut view, effects);
+    run_jobs(&mut view, effects);
     let ViewOutcome::Close(effects) = view.key(Key::RETURN) else {
         panic!("it stays")
     };
@@ -225,8 +225,8 @@ fn rewind_begins_at_now_where_enter_changes_nothing() {
 fn rewind_says_what_would_change_before_it_does() {
     let (fake, session) = session();
     let (mut view, effects) = RewindView::open(session, at(9));
-    let (wide, narrow) = (look(80, 11), look(40, 11));
-    settle(&mut view, effects);
+    let (wide, narrow) = (test_style(80, 11), test_style(40, 11));
+    run_jobs(&mut view, effects);
     let messages = shown(&mut view, &wide);
     keys(&mut view, "kk");
     key(&mut view, Key::RETURN);
@@ -249,8 +249,8 @@ fn rewind_says_what_would_change_before_it_does() {
 fn tasks_show_their_output_and_are_stopped() {
     let (fake, session) = session();
     let (mut view, effects) = TasksView::open(session);
-    let look = look(80, 6);
-    settle(&mut view, effects);
+    let look = test_style(80, 6);
+    run_jobs(&mut view, effects);
     key(&mut view, Key::RETURN);
     let output = shown(&mut view, &look);
     keys(&mut view, "s");
@@ -263,8 +263,8 @@ fn tasks_show_their_output_and_are_stopped() {
 fn rules_are_added_removed_and_tried() {
     let (fake, session) = session();
     let (mut view, effects) = PermissionsView::open(session);
-    let (wide, narrow) = (look(80, 8), look(40, 8));
-    settle(&mut view, effects);
+    let (wide, narrow) = (test_style(80, 8), test_style(40, 8));
+    run_jobs(&mut view, effects);
     let rules = shown(&mut view, &wide);
     keys(&mut view, "adeny Bash(rm *)");
     let typed = shown(&mut view, &wide);

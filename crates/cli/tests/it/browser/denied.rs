@@ -68,7 +68,7 @@ fn reached(settings: &Value) -> Option<Vec<String>> {
     session
         .call(&json!({"action": "navigate", "url": format!("http://localhost:{port}/leak-typed")}));
     drop(session.end());
-    let mut asked = target.asked();
+    let mut asked = target.requested_paths();
     asked.retain(|path| path.starts_with("/leak-"));
     asked.sort();
     asked.dedup();

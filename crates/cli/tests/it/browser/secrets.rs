@@ -45,7 +45,7 @@ fn a_secret_reaches_its_host_and_no_answer() {
         said.contains("{{PASS}}") && !said.contains("hunter2"),
         "{said}"
     );
-    let asked = server.asked();
+    let asked = server.requested_paths();
     assert!(
         asked.contains(&"/sent?u=hunter2-is-long&p=xhunter2-is-long".to_owned()),
         "{asked:?}"

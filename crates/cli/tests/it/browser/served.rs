@@ -96,7 +96,7 @@ fn a_server_in_the_network_of_its_command_is_seen_until_it_ends() {
     session.stop("bash_1");
     let refused = session.bad(&open("localhost", port));
     assert!(refused.contains("localhost"), "{refused}");
-    assert_eq!(machine.asked(), Vec::<String>::new());
+    assert_eq!(machine.requested_paths(), Vec::<String>::new());
     drop(machine);
     until_blocking("the port is free", || {
         TcpStream::connect(("127.0.0.1", port)).is_err()

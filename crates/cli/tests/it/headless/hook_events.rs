@@ -560,5 +560,5 @@ fn a_server_does_not_send_a_hook_elsewhere() {
         well(&ran);
         assert!(ran.stdout.contains(why), "{url}: {}", ran.stdout);
     }
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }

@@ -38,7 +38,7 @@ fn asking(server: &HttpFake, cwd: &Path) -> Command {
 
 /// The first lines of what was asked, and the models.
 fn requests(server: &HttpFake) -> Vec<String> {
-    let asked = server.asked();
+    let asked = server.requests();
     let line = |asked: &haft_testkit::http::RecordedHttpRequest| {
         let first = asked.head.lines().next().unwrap();
         let path = first.split(' ').nth(1).unwrap();
@@ -111,7 +111,7 @@ fn whoever_names_a_model_pays_for_no_other_request() {
             [format!("/v1/messages {sent}")],
             "{name}"
         );
-        let betas = server.asked()[0].head.clone();
+        let betas = server.requests()[0].head.clone();
         let betas = header(&betas, "anthropic-beta").map(str::to_owned);
         let long = name.contains("[1m]").then_some("context-1m-2025-08-07");
         assert_eq!(betas.as_deref(), long, "{name}");
@@ -272,7 +272,7 @@ async fn a_named_model_of_a_server_is_measured_once_that_matters() {
         talk.user(text);
         talk.hear_until("result");
     }
-    haft_testkit::until("the list is asked for", || server.asked().len() == 3).await;
+    haft_testkit::until("the list is asked for", || server.requests().len() == 3).await;
     haft_testkit::until("what it can read is known", || {
         talk.user("more");
         talk.hear_until("result");
@@ -319,7 +319,7 @@ fn the_settings_of_the_user_say_where_to_ask_and_those_of_a_project_do_not() {
         "{}",
         ran.stderr
     );
-    let asked = &server.asked()[0];
+    let asked = &server.requests()[0];
     assert_eq!(
         header(&asked.head, "authorization"),
         Some("Bearer of-settings")
@@ -335,7 +335,7 @@ fn the_settings_of_the_user_say_where_to_ask_and_those_of_a_project_do_not() {
         "{}",
         ran.stderr
     );
-    assert_eq!(elsewhere.asked().len(), 0);
+    assert_eq!(elsewhere.requests().len(), 0);
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn the_settings_of_the_user_name_a_proxy() {
         "{}",
         ran.stderr
     );
-    let head = proxy.asked()[0].head.clone();
+    let head = proxy.requests()[0].head.clone();
     assert!(
         head.starts_with("POST http://models.example/v1/messages "),
         "{head}"

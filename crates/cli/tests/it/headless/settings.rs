@@ -69,7 +69,7 @@ fn a_key_is_fetched_and_fetched_again_when_it_is_refused() {
     assert_eq!(result(&ran)["result"], "Hello.");
     assert_eq!(lines(&ran)[0]["apiKeySource"], "apiKeyHelper");
     let keys: Vec<String> = server
-        .asked()
+        .requests()
         .iter()
         .map(|asked| header(&asked.head, "authorization").unwrap().to_owned())
         .collect();
@@ -78,7 +78,7 @@ fn a_key_is_fetched_and_fetched_again_when_it_is_refused() {
     let server = HttpFake::start_strict([text_reply("Hello.")]);
     let ran = answer(desk.asking(&server).env("ANTHROPIC_API_KEY", "mine"));
     assert_eq!(ran.code, 0, "{}", ran.stdout);
-    let head = &server.asked()[0].head;
+    let head = &server.requests()[0].head;
     assert_eq!(header(head, "x-api-key"), Some("mine"));
     assert_eq!(fs::read_to_string(desk.at("runs")).unwrap(), "x\nx\n");
 }
@@ -260,7 +260,7 @@ fn the_models_that_are_known_are_told_without_asking_anyone() {
             .collect()
     };
     assert_eq!(names(&models(&server))[0], "default");
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
     // Once a session has asked for the list, it is known for a day.
     let mut command = haft(&desk.at("work"));
     command
@@ -269,9 +269,9 @@ fn the_models_that_are_known_are_told_without_asking_anyone() {
         .env("ANTHROPIC_API_KEY", "k")
         .args(["-p", "hi"]);
     answer(&mut command);
-    let asked = server.asked().len();
+    let asked = server.requests().len();
     let known = models(&server);
-    assert_eq!(server.asked().len(), asked);
+    assert_eq!(server.requests().len(), asked);
     assert_eq!(
         names(&known),
         [

@@ -24,12 +24,12 @@ fn a_message_is_answered_with_cards_and_words() {
         ],
     );
     tmux.say("How high?");
-    let screen = tmux.until("the answer", |screen| {
+    let screen = tmux.wait_until("the answer", |screen| {
         screen.contains("It is 5000.") && is_idle(screen)
     });
     insta::assert_snapshot!(from(&screen, "› How"));
     tmux.press("C-d");
-    let screen = tmux.until("the end", |screen| screen.contains("haft -r "));
+    let screen = tmux.wait_until("the end", |screen| screen.contains("haft -r "));
     assert!(!screen.contains("scripted"), "{screen}");
     let modes = tmux.shell("stty -a");
     assert!(
@@ -49,19 +49,19 @@ fn a_prompt_on_the_command_line_is_sent_at_once_and_the_session_taken_up() {
         return;
     };
     tmux.haft("'first words'", &[text("First answer.")]);
-    tmux.until("the answer", |screen| {
+    tmux.wait_until("the answer", |screen| {
         screen.contains("› first words") && screen.contains("First answer.") && is_idle(screen)
     });
     tmux.press("C-d");
-    tmux.until("the end", |screen| screen.contains("haft -r "));
+    tmux.wait_until("the end", |screen| screen.contains("haft -r "));
     tmux.run("clear");
-    tmux.until("an empty screen", |screen| !screen.contains("First"));
+    tmux.wait_until("an empty screen", |screen| !screen.contains("First"));
     tmux.haft("-c", &[text("Second answer.")]);
-    tmux.until("what was said", |screen| {
+    tmux.wait_until("what was said", |screen| {
         screen.contains("› first words") && screen.contains("First answer.")
     });
     tmux.say("go on");
-    tmux.until("the next answer", |screen| {
+    tmux.wait_until("the next answer", |screen| {
         screen.contains("Second answer.") && is_idle(screen)
     });
 }
@@ -75,22 +75,22 @@ fn a_question_is_answered_by_one_key() {
     let write = json!({"file_path": file, "content": "one\n"});
     tmux.haft("", &[call("Write", write), text("Written.")]);
     tmux.say("write it");
-    tmux.until("the question", |screen| screen.contains("[y] once"));
+    tmux.wait_until("the question", |screen| screen.contains("[y] once"));
     assert!(!file.exists());
     // Quiet, then armed: its options are not faint any more, though nothing else happens.
-    tmux.until("the question is armed", |_| {
+    tmux.wait_until("the question is armed", |_| {
         let coloured = tmux.tmux(&["capture-pane", "-e", "-p"]).stdout;
         let coloured = String::from_utf8(coloured).unwrap();
         let options = coloured.lines().find(|line| line.contains("[y] once"));
         options.is_some_and(|line| !line.contains("\x1b[2m"))
     });
-    tmux.types("y");
-    tmux.until("the answer", |screen| {
+    tmux.type_text("y");
+    tmux.wait_until("the answer", |screen| {
         screen.contains("Written.") && is_idle(screen)
     });
     assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
     tmux.press("C-d");
-    tmux.until("the end", |screen| {
+    tmux.wait_until("the end", |screen| {
         screen.contains("haft -r ") && screen.contains("1 changed file: a.txt")
     });
 }
@@ -105,9 +105,9 @@ fn vector_22_escape_alone_stops_the_run() {
         &[json!({"content": [{"type": "text", "text": "I think "}], "hangs": true})],
     );
     tmux.say("go");
-    tmux.until("the run", |screen| screen.contains("I think"));
+    tmux.wait_until("the run", |screen| screen.contains("I think"));
     tmux.press("Escape");
-    tmux.until("the end of the run", |screen| {
+    tmux.wait_until("the end of the run", |screen| {
         screen.contains("interrupted") && is_idle(screen)
     });
 }
@@ -123,12 +123,12 @@ fn vector_22_over_a_network_escape_and_return_are_a_new_line() {
         &[json!({"content": [{"type": "text", "text": "I think "}], "hangs": true})],
     );
     tmux.say("go");
-    tmux.until("the run", |screen| screen.contains("I think"));
-    tmux.types("one");
-    tmux.until("the draft", |screen| screen.contains("› one"));
+    tmux.wait_until("the run", |screen| screen.contains("I think"));
+    tmux.type_text("one");
+    tmux.wait_until("the draft", |screen| screen.contains("› one"));
     tmux.tmux(&["send-keys", "Escape", "Enter"]);
-    tmux.types("two");
-    let screen = tmux.until("two lines", |screen| {
+    tmux.type_text("two");
+    let screen = tmux.wait_until("two lines", |screen| {
         screen.lines().any(|line| line == "› one") && screen.lines().any(|line| line == "  two")
     });
     assert!(screen.contains("Esc to stop"), "{screen}");
@@ -141,11 +141,11 @@ fn ctrl_l_leaves_what_was_said_in_the_scrollback() {
     };
     tmux.haft("", &[text("Only once.")]);
     tmux.say("go");
-    tmux.until("the answer", |screen| {
+    tmux.wait_until("the answer", |screen| {
         screen.contains("Only once.") && is_idle(screen)
     });
     tmux.press("C-l");
-    tmux.until("an empty screen", |screen| {
+    tmux.wait_until("an empty screen", |screen| {
         !screen.contains("Only once.") && is_idle(screen)
     });
     let all = tmux.tmux(&["capture-pane", "-p", "-S", "-"]).stdout;
@@ -164,12 +164,12 @@ fn vector_26_a_file_is_completed() {
     fs::write(tmux.project().join(".gitignore"), "*.log\n").unwrap();
     tmux.shell("git init -q");
     tmux.haft("", &[text("ok")]);
-    tmux.types("@pri");
-    let screen = tmux.until("the completions", |screen| screen.contains("src/price.rs"));
+    tmux.type_text("@pri");
+    let screen = tmux.wait_until("the completions", |screen| screen.contains("src/price.rs"));
     assert!(!screen.contains("private.log"), "{screen}");
     tmux.press("Tab");
-    tmux.types("x");
-    tmux.until("the draft", |screen| screen.contains("› @src/price.rs x"));
+    tmux.type_text("x");
+    tmux.wait_until("the draft", |screen| screen.contains("› @src/price.rs x"));
 }
 
 #[test]
@@ -179,19 +179,19 @@ fn vector_27_a_typed_command_line_is_not_asked_about_but_denied_by_rules() {
     };
     tmux.haft("", &[text("Seen."), text("Seen too.")]);
     tmux.say("!touch made; echo ran it");
-    tmux.until("the command", |screen| {
+    tmux.wait_until("the command", |screen| {
         screen.contains("ran it") && is_idle(screen)
     });
     assert!(tmux.project().join("made").exists());
     tmux.press("C-d");
-    tmux.until("the end", |screen| screen.contains("haft -r "));
+    tmux.wait_until("the end", |screen| screen.contains("haft -r "));
     tmux.run("clear");
     tmux.haft(
         "--disallowed-tools 'Bash(touch *)'",
         &[text("Seen."), text("Seen too.")],
     );
     tmux.say("!touch other");
-    tmux.until("the refusal", |screen| {
+    tmux.wait_until("the refusal", |screen| {
         screen.lines().any(|line| line.starts_with('✗')) && is_idle(screen)
     });
     assert!(!tmux.project().join("other").exists());
@@ -203,17 +203,17 @@ fn vector_28_ctrl_z_and_fg_keep_the_draft_and_its_undo() {
         return;
     };
     tmux.haft("", &[text("ok")]);
-    tmux.types("draft words");
-    tmux.until("the draft", |screen| screen.contains("› draft words"));
+    tmux.type_text("draft words");
+    tmux.wait_until("the draft", |screen| screen.contains("› draft words"));
     tmux.press("C-z");
-    tmux.until("the shell", |screen| screen.contains("Stopped"));
+    tmux.wait_until("the shell", |screen| screen.contains("Stopped"));
     let modes = tmux.shell("stty -a");
     assert!(
         modes.contains(" icanon") && modes.contains(" echo "),
         "{modes}"
     );
     tmux.run("fg");
-    tmux.until("the draft", |screen| {
+    tmux.wait_until("the draft", |screen| {
         screen
             .lines()
             .filter(|line| *line == "› draft words")
@@ -221,7 +221,7 @@ fn vector_28_ctrl_z_and_fg_keep_the_draft_and_its_undo() {
             == 1
     });
     tmux.press("C-_");
-    tmux.until("the undo", |screen| {
+    tmux.wait_until("the undo", |screen| {
         !screen.lines().any(|line| line == "› draft words")
     });
 }
@@ -235,11 +235,11 @@ fn vector_29_the_terminal_is_restored_however_it_ends() {
     for signal in [Signal::TERM, Signal::HUP, Signal::KILL] {
         tmux.run("clear");
         tmux.haft("", &[text("ok")]);
-        tmux.types("half a draft");
-        tmux.until("the draft", |screen| screen.contains("half a draft"));
+        tmux.type_text("half a draft");
+        tmux.wait_until("the draft", |screen| screen.contains("half a draft"));
         let pid = Pid::from_raw(tmux.pid()).unwrap();
         kill_process(pid, signal).unwrap();
-        tmux.until("the shell", |_| {
+        tmux.wait_until("the shell", |_| {
             fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).is_err()
         });
         // A guard may still be at it.
@@ -267,13 +267,13 @@ fn vector_29_a_panic_is_shown_on_a_terminal_that_works() {
     let before = tmux.shell("stty -g");
     tmux.run("export HAFT_TEST_PANIC=boom");
     tmux.haft("", &[text("ok")]);
-    tmux.types("boom");
-    let screen = tmux.until("the panic", |screen| {
+    tmux.type_text("boom");
+    let screen = tmux.wait_until("the panic", |screen| {
         screen.contains("as HAFT_TEST_PANIC asks")
     });
     assert!(screen.contains("haft: panicked at"), "{screen}");
     // What is typed before it has ended is discarded with the terminal's answers.
-    tmux.until("the shell", |screen| screen.trim_end().ends_with("\n$"));
+    tmux.wait_until("the shell", |screen| screen.trim_end().ends_with("\n$"));
     assert_eq!(tmux.shell("stty -g"), before);
     let screen = tmux.screen();
     assert!(!screen.contains("scripted"), "{screen}");
@@ -296,8 +296,8 @@ fn vector_34_the_draft_of_a_process_that_was_killed_is_offered() {
         return;
     };
     tmux.haft("", &[text("ok")]);
-    tmux.types("precious words");
-    tmux.until("the draft", |screen| screen.contains("precious words"));
+    tmux.type_text("precious words");
+    tmux.wait_until("the draft", |screen| screen.contains("precious words"));
     let drafts = tmux.home().join(".claude/haft");
     let is_kept = || {
         let found = haft_testkit::command("grep")
@@ -306,17 +306,17 @@ fn vector_34_the_draft_of_a_process_that_was_killed_is_offered() {
             .status();
         found.unwrap().success()
     };
-    tmux.until("the draft on disk", |_| is_kept());
+    tmux.wait_until("the draft on disk", |_| is_kept());
     let pid = Pid::from_raw(tmux.pid()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
-    tmux.until("the shell", |screen| screen.contains("Killed"));
+    tmux.wait_until("the shell", |screen| screen.contains("Killed"));
     tmux.run("clear");
     tmux.haft("-c", &[text("ok")]);
-    tmux.until("the offer", |screen| {
+    tmux.wait_until("the offer", |screen| {
         screen.contains("an earlier draft was saved")
     });
     tmux.press("C-s");
-    tmux.until("the draft", |screen| screen.contains("› precious words"));
+    tmux.wait_until("the draft", |screen| screen.contains("› precious words"));
 }
 
 #[test]
@@ -330,10 +330,10 @@ fn trust_is_asked_before_anything_of_the_folder_counts() {
     let settings = tmux.project().join(".claude/settings.json");
     fs::write(settings, hook.to_string()).unwrap();
     tmux.begin("'good morning'", &[text("Hi.")]);
-    tmux.until("the question", |screen| screen.contains("? Trust "));
+    tmux.wait_until("the question", |screen| screen.contains("? Trust "));
     thread::sleep(Duration::from_millis(2000));
-    tmux.types("n");
-    tmux.until("the answer", |screen| {
+    tmux.type_text("n");
+    tmux.wait_until("the answer", |screen| {
         screen.contains("Hi.") && is_idle(screen)
     });
     assert!(!tmux.project().join("ran").exists());
@@ -380,7 +380,7 @@ fn the_transcript_says_why_a_call_ran_and_what_hooks_did() {
     tmux.answered("All.");
     tmux.press("C-o");
     tmux.press("g");
-    let screen = tmux.until("the transcript", |screen| {
+    let screen = tmux.wait_until("the transcript", |screen| {
         screen.contains(" refused because ") && screen.contains(" hook SessionStart")
     });
     for wanted in [

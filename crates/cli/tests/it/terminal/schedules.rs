@@ -47,15 +47,15 @@ fn a_schedule_fires_between_turns_and_leaves_the_draft_alone() {
         "{screen}"
     );
     // What is being typed stays.
-    tmux.types("half a wo");
-    tmux.until("the draft", |screen| screen.contains("› half a wo"));
+    tmux.type_text("half a wo");
+    tmux.wait_until("the draft", |screen| screen.contains("› half a wo"));
     clock.set_minutes(3 * 60);
-    let screen = tmux.until("the next time", |screen| {
+    let screen = tmux.wait_until("the next time", |screen| {
         screen.contains("Still green.") && !screen.contains("Esc to stop")
     });
     assert!(screen.contains("› half a wo"), "{screen}");
     tmux.press("C-c");
-    tmux.until("an empty draft", is_idle);
+    tmux.wait_until("an empty draft", is_idle);
     tmux.leave();
 }
 

@@ -80,14 +80,14 @@ impl Tmux {
     /// Starts a session with this script, and waits until it is open.
     pub(super) fn haft(&self, arguments: &str, turns: &[Value]) {
         self.begin(arguments, turns);
-        self.until("the session", |screen| screen.contains("scripted"));
+        self.wait_until("the session", |screen| screen.contains("scripted"));
     }
 
     /// Starts a session with this script; every byte that it writes is kept.
     pub(super) fn begin(&self, arguments: &str, turns: &[Value]) {
         let script = self.folder().join("script.json");
         fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
-        self.keep_bytes();
+        self.record_bytes();
         self.run(&format!(
             "{} --still --script {} {arguments}",
             env!("CARGO_BIN_EXE_haft"),
@@ -97,19 +97,19 @@ impl Tmux {
 
     /// Sends a message, key by key as a person would.
     pub(super) fn say(&self, text: &str) {
-        self.types(text);
-        self.until("the draft", |screen| screen.contains(text));
+        self.type_text(text);
+        self.wait_until("the draft", |screen| screen.contains(text));
         self.press("Enter");
     }
 
     /// Waits until an answer with these words is there, and nothing runs.
     pub(super) fn answered(&self, words: &str) -> String {
-        self.until(words, |screen| screen.contains(words) && is_idle(screen))
+        self.wait_until(words, |screen| screen.contains(words) && is_idle(screen))
     }
 
     /// Waits for a question and until it can be answered: its options are not faint any more.
     pub(super) fn armed(&self, option: &str) -> String {
-        self.until("the question is armed", |_| {
+        self.wait_until("the question is armed", |_| {
             let coloured = self.text(&["capture-pane", "-e", "-p"]);
             let options = coloured.lines().find(|line| line.contains(option));
             options.is_some_and(|line| !line.contains("\x1b[2m"))
@@ -150,7 +150,7 @@ impl Tmux {
     /// Leaves the session.
     pub(super) fn leave(&self) {
         self.press("C-d");
-        self.until("the end", |screen| screen.contains("haft -r "));
+        self.wait_until("the end", |screen| screen.contains("haft -r "));
     }
 
     /// The process that runs in the foreground of the terminal.

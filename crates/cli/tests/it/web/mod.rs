@@ -138,8 +138,8 @@ fn a_page_that_gives_orders_to_a_model_that_obeys_causes_nothing_that_rules_do_n
         // What finds nothing is no error, nor is a redirect that is named.
         assert!(*is_error || [2, 5].contains(&number), "{number}: {text}");
     }
-    assert!(thief.asked().is_empty(), "{:?}", thief.asked());
-    assert_eq!(page.asked().len(), 1);
+    assert!(thief.requests().is_empty(), "{:?}", thief.requests());
+    assert_eq!(page.requests().len(), 1);
     let result = messages.last().unwrap();
     assert!(
         result["permission_denials"].as_array().unwrap().len() >= 5,
@@ -171,7 +171,7 @@ fn a_searxng_instance_searches_where_one_is_named() {
         "{text}"
     );
     assert!(!text.contains("evil.example"), "{text}");
-    let head = &server.asked()[0].head;
+    let head = &server.requests()[0].head;
     assert!(
         head.starts_with("GET /search?q=text%20%26%20diff%20site%3Adocs.rs&format=json "),
         "{head}"
@@ -349,7 +349,7 @@ fn searches_of_subagents_count_for_the_session() {
         .map(|(_, text)| text.starts_with(refused))
         .collect();
     assert_eq!(told, [false, false, true, true], "{results:#?}");
-    assert_eq!(server.asked().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn the_provider_searches_where_it_is_named() {
         text.contains("1. Rust - https://rust-lang.org/") && text.contains("A language."),
         "{text}"
     );
-    let asked = server.asked();
+    let asked = server.requests();
     let search = asked
         .iter()
         .find(|asked| asked.body["tools"][0]["name"] == "web_search")

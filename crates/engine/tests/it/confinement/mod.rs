@@ -8,12 +8,12 @@ use haft_contract::{
     ProbeConfinement, Services,
 };
 use haft_engine::{
-    Engine, Registry, Scheduler,
+    Engine, ToolRegistry, Scheduler,
     hook_conditions::read,
     hooks::Hooks,
     permissions::{PermissionSettings, SandboxSettings, SettingsScope, sandbox::ExcludedCommand},
 };
-use haft_testkit::Bash;
+use haft_testkit::FakeBash;
 use serde_json::{Value, json};
 
 use crate::{
@@ -43,7 +43,7 @@ mod strength;
 struct Session {
     machine: Machine,
     scheduler: Scheduler,
-    bash: Bash,
+    bash: FakeBash,
     asked: Option<Arc<Yes>>,
 }
 
@@ -86,8 +86,8 @@ impl Session {
     async fn new(machine: Machine, setup: Setup) -> Self {
         let context = machine.context().with_sandbox(setup.sandbox);
         let context = context.with_mode(setup.mode);
-        let bash = Bash::with(setup.effects);
-        let mut registry = Registry::new();
+        let bash = FakeBash::with(setup.effects);
+        let mut registry = ToolRegistry::new();
         registry.add(bash.clone()).unwrap();
         let asked = setup.person.then(Arc::<Yes>::default);
         let services = match &asked {
@@ -130,7 +130,7 @@ impl Session {
 
     /// What the model reads, and how the command was to be confined if it ran.
     async fn call(&mut self, input: Value) -> (String, Option<Confinement>) {
-        let mut turn = self.scheduler.turn().await;
+        let mut turn = self.scheduler.start_batch().await;
         turn.push(tool_use("Bash", input));
         let finished = turn.next().await.unwrap();
         (self.machine.plain(&finished.text()), self.bash.take())

@@ -275,7 +275,7 @@ async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
         data: "/data".into(),
         options: [("api-url".to_owned(), "u".to_owned())].into(),
     });
-    let handlers = handlers.into_iter().map(|one| one.of_plugin(&plugin));
+    let handlers = handlers.into_iter().map(|one| one.with_plugin(&plugin));
     let (first, last): (Vec<_>, Vec<_>) = handlers.partition(|one| !one.fails_closed);
     let mut rig = Rig::with(&[], &[], |hooks| hooks, |builder: EngineBuilder| builder).await;
     rig.scheduler.engine().hooks().add(first);
@@ -297,7 +297,7 @@ async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
     let mut rig = Rig::new(&[], &[]).await;
     for skill in ["a", "b"] {
         let (handlers, _) = read(SettingsScope::User, None, &count, &bases);
-        let handlers = handlers.into_iter().map(|one| one.of_skill(skill));
+        let handlers = handlers.into_iter().map(|one| one.with_skill(skill));
         rig.scheduler.engine().hooks().add(handlers.collect());
     }
     rig.bash("echo 1").await;

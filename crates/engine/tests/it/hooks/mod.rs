@@ -21,14 +21,14 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Profile,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, ToolProfile,
     RuleMatch, Services, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
-    CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext,
+    CallResult, Engine, EngineBuilder, ToolRegistry, Scheduler, SessionContext,
     hook_conditions::read,
     hooks::{HookCommonFields, HookEventKind, HookInvocation, Hooks},
-    permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
+    permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -52,10 +52,10 @@ impl Tool for Bash {
     type Input = Line;
     const NAME: &'static str = "Bash";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             rules: RuleMatch::Command("command"),
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -123,13 +123,13 @@ impl Rig {
             assert_eq!(problems, []);
             handlers.extend(read);
         }
-        let mut allowed = Rules::default();
+        let mut allowed = RuleSet::default();
         for (list, text) in rules {
             allowed
-                .add(*list, text, RuleSource::of(SettingsScope::User), &bases)
+                .add(*list, text, RuleSource::from_scope(SettingsScope::User), &bases)
                 .unwrap();
         }
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         registry.add(Bash).unwrap();
         let asked = Arc::new(Yes::default());
         let approver: Arc<dyn Approver> = asked.clone();
@@ -150,7 +150,7 @@ impl Rig {
     }
 
     async fn bash(&mut self, command: &str) -> CallResult {
-        let mut turn = self.scheduler.turn().await;
+        let mut turn = self.scheduler.start_batch().await;
         turn.push(tool_use("Bash", json!({ "command": command })));
         turn.next().await.unwrap()
     }
@@ -337,7 +337,7 @@ async fn who_interrupts_does_not_wait_for_hooks() {
         let hook = one(event, "touch begun; sleep 600");
         let mut rig = Rig::new(&[(SettingsScope::User, hook)], &[]).await;
         let begun = rig.project.path("work/begun");
-        let mut turn = rig.scheduler.turn().await;
+        let mut turn = rig.scheduler.start_batch().await;
         let cancel = turn.cancel_token();
         turn.push(tool_use("Bash", json!({"command": "touch ran"})));
         let interrupts = async {

@@ -11,7 +11,7 @@ use haft_contract::{
     HookEvent, HookService, Services, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
-    Engine, EngineBuilder, Registry, SessionContext,
+    Engine, EngineBuilder, ToolRegistry, SessionContext,
     hook_conditions::read,
     hooks::{AgentIdentity, HookEventKind, HookOutcome, HookStage, Hooks},
     permissions::{List, PatternBases, SettingsScope},
@@ -147,7 +147,7 @@ async fn a_hook_that_nobody_waits_for_any_more_was_cancelled() {
         panic!("{news:?}");
     };
     assert_eq!(outcome, HookOutcome::Cancelled);
-    drop(rig.scheduler.turn().await);
+    drop(rig.scheduler.start_batch().await);
 }
 
 /// Goes elsewhere.
@@ -193,7 +193,7 @@ async fn hooks_hear_of_another_directory_and_may_set_variables_for_it() {
     let mut rig = Rig::with(&files, &[], users, with_go).await;
     std::fs::create_dir(rig.project.path("work/sub")).unwrap();
     for (to, fires) in [("sub", true), (".", false)] {
-        let mut turn = rig.scheduler.turn().await;
+        let mut turn = rig.scheduler.start_batch().await;
         turn.push(tool_use("Go", json!({"path": to})));
         let finished = turn.next().await.unwrap();
         drop(turn);
@@ -219,7 +219,7 @@ async fn a_command_is_told_of_the_file_of_variables_only_where_hooks_may_write_t
         let files = [(SettingsScope::User, one(event, "true"))];
         let with_go = |builder: EngineBuilder| builder.tool(Go).unwrap();
         let mut rig = Rig::with(&files, &[], |hooks| hooks, with_go).await;
-        let mut turn = rig.scheduler.turn().await;
+        let mut turn = rig.scheduler.start_batch().await;
         turn.push(tool_use("Go", json!({"path": "."})));
         let text = turn.next().await.unwrap().text();
         assert_eq!(text.contains("hook-env.sh"), expected, "{event}: {text}");
@@ -264,7 +264,7 @@ async fn v27_a_tool_fires_events_of_its_own_and_hears_objections() {
     ] {
         let files = [(SettingsScope::User, one("TaskCreated", command))];
         let mut rig = Rig::with(&files, &[], |hooks| hooks, with_task).await;
-        let mut turn = rig.scheduler.turn().await;
+        let mut turn = rig.scheduler.start_batch().await;
         turn.push(tool_use("Task", json!({"subject": "s"})));
         let finished = turn.next().await.unwrap();
         drop(turn);
@@ -376,7 +376,7 @@ async fn hooks_hear_of_a_question_that_a_tool_puts_itself() {
         until("the hook ran", || asked.exists()).await;
         answer.notify_one();
     };
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.push(tool_use("Inquire", json!({})));
     let (finished, ()) = tokio::join!(turn.next(), answers);
     assert_eq!(finished.unwrap().text(), "Allow");
@@ -404,7 +404,7 @@ async fn watched(project: &TempProject, hooks: &Value) -> haft_engine::Scheduler
     };
     let (handlers, problems) = read(SettingsScope::User, None, hooks, &bases);
     assert_eq!(problems, []);
-    let mut registry = Registry::new();
+    let mut registry = ToolRegistry::new();
     registry.add(super::Bash).unwrap();
     let (engine, _) = Engine::builder(registry, project.path("session"))
         .hooks(Hooks::new(handlers, &work))
@@ -453,7 +453,7 @@ async fn hooks_hear_of_changed_settings_and_may_object() {
         };
         let mut scheduler = watched(&project, &one_of("ConfigChange", source, command)).await;
         write(&project.path(file), deny);
-        let mut turn = scheduler.turn().await;
+        let mut turn = scheduler.start_batch().await;
         turn.push(tool_use("Bash", json!({"command": "echo 1"})));
         let text = turn.next().await.unwrap().text();
         drop(turn);
@@ -488,7 +488,7 @@ async fn handlers_are_told_where_in_the_session_they_are() {
     let files = [(SettingsScope::User, hooks)];
     let mut rig = Rig::with(&files, &[], |hooks| hooks, reviewer).await;
     let engine = Arc::clone(rig.scheduler.engine());
-    engine.hooks().set_situation(|situation| {
+    engine.hooks().set_prompt_context(|situation| {
         situation.prompt_id = Some("p".to_owned());
         situation.effort = Some("high".to_owned());
     });

@@ -71,7 +71,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
 
     // A call that does not fit its tool is no one's business.
     let mut rig = Rig::pre("touch fired").await;
-    let mut turn = rig.scheduler.turn().await;
+    let mut turn = rig.scheduler.start_batch().await;
     turn.push(tool_use("Bash", json!({"wrong": 1})));
     assert!(turn.next().await.unwrap().is_error);
     drop(turn);
@@ -142,7 +142,7 @@ fn hooks_and_the_classifier_run_side_by_side() {
             slash: work.clone(),
         };
         let (handlers, _) = read(SettingsScope::User, None, &one("PreToolUse", hook), &bases);
-        let mut registry = Registry::new();
+        let mut registry = ToolRegistry::new();
         registry.add(Bash).unwrap();
         let (engine, _) = Engine::builder(registry, project.path("session"))
             .hooks(Hooks::new(handlers, &work))
@@ -150,7 +150,7 @@ fn hooks_and_the_classifier_run_side_by_side() {
             .await;
         let mut scheduler =
             engine.scheduler(SessionContext::new(&work).with_mode(PermissionMode::DontAsk));
-        let mut turn = scheduler.turn().await;
+        let mut turn = scheduler.start_batch().await;
         turn.push(tool_use("Bash", json!({"command": "go version"})));
         let finished = tokio::time::timeout(Duration::from_secs(60), turn.next())
             .await

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft::{
     CallResult, Haft, HaftBuilder, Services, ToolUse,
-    engine::permissions::{Behavior, List, PatternBases, RuleSource, Rules, SettingsScope, decide},
+    engine::permissions::{DecisionBehavior, List, PatternBases, RuleSource, RuleSet, SettingsScope, decide},
     erase, tools,
 };
 use haft_testkit::TempProject;
@@ -28,10 +28,10 @@ fn bases(project: &TempProject) -> PatternBases {
     }
 }
 
-fn rules(project: &TempProject, written: &[(List, &str)]) -> Rules {
-    let mut rules = Rules::default();
+fn rules(project: &TempProject, written: &[(List, &str)]) -> RuleSet {
+    let mut rules = RuleSet::default();
     for (list, text) in written {
-        let source = RuleSource::of(SettingsScope::User);
+        let source = RuleSource::from_scope(SettingsScope::User);
         rules.add(*list, text, source, &bases(project)).unwrap();
     }
     rules
@@ -115,7 +115,7 @@ async fn its_facts_are_those_of_the_bound_call() {
     assert_eq!(facts.input["times"], 2);
     assert_eq!(facts.writes[0].real, project.path("src/a"));
     let decision = decide(&engine.policy(&context), &facts);
-    assert_eq!(decision.behavior, Behavior::Ask);
+    assert_eq!(decision.behavior, DecisionBehavior::Ask);
     let problem = engine.facts(call(json!({"pth": "a"})), &context).await;
     assert!(problem.unwrap_err().contains("`pth`"));
 }

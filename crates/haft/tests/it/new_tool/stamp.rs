@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use haft::{
-    Access, AgentAccess, CallContext, Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError,
+    ToolAccess, AgentAccess, CallContext, Effects, ToolProfile, RuleMatch, ServiceNeed, Tool, ToolError,
     ToolOutput,
 };
 use schemars::JsonSchema;
@@ -29,15 +29,15 @@ impl Tool for Stamp {
     type Input = Input;
     const NAME: &'static str = "Stamp";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             aliases: vec!["Seal".into()],
-            access: Access::Paths,
+            access: ToolAccess::Paths,
             paths: &["path"],
             rules: RuleMatch::Paths,
             agents: AgentAccess::Foreground,
             needs: const { &[ServiceNeed::service::<StampPad>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

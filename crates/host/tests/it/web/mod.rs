@@ -26,7 +26,7 @@ use haft_contract::{
 };
 use haft_engine::{
     CallResult,
-    permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
+    permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
 };
 use haft_host::Haft;
 use haft_models::{HttpOptions, WebClient};
@@ -36,7 +36,7 @@ use haft_testkit::{
 };
 use haft_tools::{
     WebLimits, WebSession,
-    web_resolver::{GateFuture, Resolve},
+    web_resolver::{GateFuture, NameResolver},
 };
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ struct MadeUp {
     asked: Mutex<Vec<String>>,
 }
 
-impl Resolve for MadeUp {
+impl NameResolver for MadeUp {
     fn resolve<'a>(&'a self, name: &'a str) -> GateFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let mut asked = self.asked.lock().unwrap();
@@ -127,7 +127,7 @@ impl Web {
     }
 
     async fn session(&self) -> Haft {
-        let mut rules = Rules::default();
+        let mut rules = RuleSet::default();
         let root = self.project.root();
         let bases = PatternBases {
             home: root.to_path_buf(),
@@ -137,7 +137,7 @@ impl Web {
         let lists = [(List::Allow, &self.allowed), (List::Deny, &self.denied)];
         for (list, texts) in lists {
             for text in texts {
-                let source = RuleSource::of(SettingsScope::User);
+                let source = RuleSource::from_scope(SettingsScope::User);
                 rules.add(list, text, source, &bases).unwrap();
             }
         }

@@ -26,7 +26,7 @@ async fn a_page_is_markdown_between_marks() {
     assert!(!result.is_error, "{}", result.text());
     let text = result.text().replace(&server.url, "[server]");
     insta::assert_snapshot!(text);
-    let asked = &server.asked()[0];
+    let asked = &server.requests()[0];
     assert_eq!(asked.target(), ("GET", "/a"));
     assert_eq!(
         header(&asked.head, "accept"),
@@ -222,8 +222,8 @@ async fn every_bad_answer_is_a_clear_error() {
     ];
     let mut web = Web::new();
     web.limits = WebLimits {
-        whole: Duration::from_secs(1),
-        longest: 1 << 20,
+        timeout: Duration::from_secs(1),
+        max_page_bytes: 1 << 20,
         ..WebLimits::default()
     };
     let mut haft = web.session().await;
@@ -271,7 +271,7 @@ async fn pages_are_kept_for_a_while_and_long_ones_come_in_parts() {
             .count(),
         20_000
     );
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
     let past = json!({"url": server.url, "prompt": "x", "offset": 9_999_999});
     let past = in_time(haft.call("WebFetch", past)).await;
     assert!(
@@ -281,14 +281,14 @@ async fn pages_are_kept_for_a_while_and_long_ones_come_in_parts() {
     );
     // Another session knows nothing of it, nor does one that keeps nothing.
     web.fetch(&server.url).await;
-    assert_eq!(server.asked().len(), 2);
+    assert_eq!(server.requests().len(), 2);
     let mut none = Web::new();
-    none.limits.kept = Duration::ZERO;
+    none.limits.cache_ttl = Duration::ZERO;
     let mut haft = none.session().await;
     for _ in 0..2 {
         fetch(&mut haft, &server.url).await;
     }
-    assert_eq!(server.asked().len(), 4);
+    assert_eq!(server.requests().len(), 4);
 }
 
 #[tokio::test]

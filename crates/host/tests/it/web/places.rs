@@ -23,7 +23,7 @@ async fn a_redirect_to_another_host_is_named_and_not_followed() {
         text.starts_with(&server.url) && text.contains("call WebFetch again"),
         "{text}"
     );
-    assert_eq!(other.asked().len(), 0);
+    assert_eq!(other.requests().len(), 0);
     assert_eq!(result.structured.unwrap()["code"], 301);
 }
 
@@ -45,7 +45,7 @@ async fn redirects_within_a_host_are_followed_and_its_name_is_resolved_once() {
     assert!(result.text().contains("the end"), "{}", result.text());
     assert_eq!(*web.names.asked.lock().unwrap(), ["site.example"]);
     let hosts: Vec<_> = server
-        .asked()
+        .requests()
         .iter()
         .map(|asked| header(&asked.head, "host").unwrap().to_owned())
         .collect();
@@ -205,7 +205,7 @@ async fn what_is_not_public_needs_a_rule_that_names_it_or_a_person() {
         let is_as_expected = expected.split('|').any(|one| text.contains(one));
         assert!(is_as_expected, "{allowed:?} {url}: {text}");
     }
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 
     // A person is asked once for a host, about what it is.
     let mut web = Web::new().allowing(all).names(names);
@@ -348,7 +348,7 @@ async fn an_address_that_is_denied_is_denied_in_every_spelling() {
             }
         }
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -415,5 +415,5 @@ async fn only_rules_and_people_let_it_out_in_any_mode() {
             found.text()
         );
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }

@@ -145,7 +145,7 @@ impl WebSearchBackend for OneHit {
 #[tokio::test]
 async fn searches_give_sources_up_to_a_cap() {
     let mut web = Web::new().allowing(&["WebSearch"]);
-    web.limits.searches = 3;
+    web.limits.max_searches = 3;
     web.searcher = Some(Arc::new(WebSearcher::Service(Box::new(OneHit::default()))));
     let mut haft = web.session().await;
     let mut search = async |input: Value| in_time(haft.call("WebSearch", input)).await;

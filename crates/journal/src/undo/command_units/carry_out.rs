@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::plan::{UndoPlan, look_at};
+use super::plan::{UndoPlan, observe_path};
 use crate::commit::{self, TargetDirectory, temporary_name};
 use crate::error::JournalError;
 use crate::undo::UndoHistory;
@@ -61,7 +61,7 @@ impl UndoHistory {
             let unit = unit.clone();
             let outcome = UndoRecord::Outcome { unit, ending, note };
             if log.append(&outcome, Durability::Durable).is_err() {
-                self.unsaid().push(outcome);
+                self.lock_unwritten_records().push(outcome);
             }
         };
         if let Err(error) = log.append(&record, Durability::Durable) {
@@ -80,9 +80,9 @@ impl UndoHistory {
                 plan.left.extend(left);
             }
             Err(error) => {
-                let failed = self.put_back(&swept, &temporary);
+                let failed = self.roll_back_paths(&swept, &temporary);
                 if !failed.is_empty() {
-                    return Err(JournalError::NotPutBack {
+                    return Err(JournalError::NotRestored {
                         error: Box::new(error),
                         paths: failed,
                     });
@@ -120,7 +120,7 @@ impl UndoHistory {
             if seen.size > KEPT_FILE || bytes + seen.size > KEPT_ALL {
                 task.now = RecordState::Opaque {
                     kind: "a file".to_owned(),
-                    seal: UnreadFileStamp::of(seen),
+                    seal: UnreadFileStamp::from_stamp(seen),
                 };
                 plan.left.push((task.path.clone(), lost.to_owned()));
                 continue;
@@ -137,11 +137,11 @@ impl UndoHistory {
     }
 
     /// Reverts every path that has the intended state; returns those for which that failed.
-    fn put_back(&self, swept: &[PathChangeRecord], temporary: &str) -> Vec<PathBuf> {
+    fn roll_back_paths(&self, swept: &[PathChangeRecord], temporary: &str) -> Vec<PathBuf> {
         let mut tasks = Vec::new();
         let mut failed = Vec::new();
         for one in swept {
-            let Ok(looked) = ObservedPath::at(&one.path) else {
+            let Ok(looked) = ObservedPath::from_path(&one.path) else {
                 failed.push(one.path.clone());
                 continue;
             };
@@ -195,7 +195,7 @@ impl UndoHistory {
         let (swept, temporary) = (&unit.intent.swept, &unit.intent.temporary);
         let parents: HashSet<&Path> = swept.iter().filter_map(|one| one.path.parent()).collect();
         for parent in parents {
-            let Ok(directory) = TargetDirectory::of(&parent.join(temporary)) else {
+            let Ok(directory) = TargetDirectory::open(&parent.join(temporary)) else {
                 continue; // it was not created yet, or was removed
             };
             let failed = |error| commit::open_failed("clean up", parent, error);
@@ -208,19 +208,19 @@ impl UndoHistory {
         }
         let mut all = Vec::new();
         for one in swept {
-            let looked = look_at(&one.path)?;
+            let looked = observe_path(&one.path)?;
             // If only modes or times change, the path does not show whether the task was done.
             if !(looked.is(&one.after) && looked.is(&one.before)) {
                 all.push(found(&looked, one));
             }
         }
         let verdict = match (all.is_empty(), decide(&all)) {
-            (true, _) => RecoveryVerdict::TakenBack,
+            (true, _) => RecoveryVerdict::Reverted,
             (false, verdict) => verdict,
         };
         match verdict {
-            RecoveryVerdict::TakenBack | RecoveryVerdict::NeverHappened => {
-                self.put_back(swept, temporary);
+            RecoveryVerdict::Reverted | RecoveryVerdict::NeverHappened => {
+                self.roll_back_paths(swept, temporary);
             }
             RecoveryVerdict::Completed => self.finish(swept, temporary)?,
             RecoveryVerdict::Unclear => {}
@@ -233,7 +233,7 @@ impl UndoHistory {
     fn finish(&self, swept: &[PathChangeRecord], temporary: &str) -> Result<(), JournalError> {
         let mut tasks = Vec::new();
         for one in swept.iter().filter(|one| one.after.is_directory()) {
-            let looked = look_at(&one.path)?;
+            let looked = observe_path(&one.path)?;
             tasks.push(RestoreTask {
                 path: one.path.clone(),
                 now: looked.state(&one.after),

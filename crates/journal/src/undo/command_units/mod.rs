@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::mutation::now;
-use super::preview::{Conflict, patch_of};
+use super::preview::{UndoConflict, patch_of};
 use super::record::{
     PathChangeRecord, RecordState, UndoIntent, UndoRecord, UnitEnding, UnreadFileStamp,
     UnrestorablePath,
@@ -98,7 +98,7 @@ impl UndoHistory {
     }
 
     /// Reverts some paths of what a command did; the rest can be undone later.
-    pub fn take_back(
+    pub fn revert_paths(
         &self,
         ticket: &WriteGrant,
         unit: &str,
@@ -211,7 +211,7 @@ impl UndoHistory {
             UndoneFile {
                 given: task.path.clone(),
                 real: task.path.clone(),
-                change: ChangeKind::of(
+                change: ChangeKind::from_existence(
                     task.now != RecordState::Absent,
                     task.to != RecordState::Absent,
                 ),
@@ -254,9 +254,9 @@ fn is_same_file(one: &UnreadFileStamp, other: &UnreadFileStamp) -> bool {
         == (other.device, other.inode, other.size, other.mtime)
 }
 
-fn describe_conflicts(conflicts: &[Conflict]) -> String {
+fn describe_conflicts(conflicts: &[UndoConflict]) -> String {
     let told = &conflicts[..conflicts.len().min(TOLD)];
-    let mut text = Conflict::describe(told);
+    let mut text = UndoConflict::describe(told);
     if conflicts.len() > TOLD {
         let more = conflicts.len() - TOLD;
         text.insert_str(0, &format!("{more} more paths were changed, too.\n"));

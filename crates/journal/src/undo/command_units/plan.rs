@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::{SHOWN_BYTES, is_same_content, is_same_content_and_extended, is_same_file};
 use crate::error::JournalError;
-use crate::snapshot::EntryKind;
+use crate::snapshot::ScannedKind;
 use crate::undo::observed_path::ObservedPath;
-use crate::undo::preview::Conflict;
+use crate::undo::preview::UndoConflict;
 use crate::undo::record::RecordState;
 use crate::undo::restore::RestoreTask;
 use crate::undo::units::UndoUnit;
@@ -29,7 +29,7 @@ pub(super) struct PathUndo<'u> {
 #[derive(Default)]
 pub(super) struct UndoPlan {
     pub(super) tasks: Vec<RestoreTask>,
-    pub(super) conflicts: Vec<Conflict>,
+    pub(super) conflicts: Vec<UndoConflict>,
     pub(super) left: Vec<(PathBuf, String)>,
 }
 
@@ -41,7 +41,7 @@ impl UndoHistory {
     ) -> Result<UndoPlan, JournalError> {
         let mut plan = UndoPlan::default();
         for (path, wanted) in all {
-            let looked = look_at(path)?;
+            let looked = observe_path(path)?;
             if !looked.is(&wanted.expected) {
                 if !looked.is(&wanted.target) {
                     plan.conflicts
@@ -111,14 +111,14 @@ impl UndoHistory {
         path: &Path,
         wanted: &PathUndo<'_>,
         looked: &ObservedPath,
-    ) -> Conflict {
+    ) -> UndoConflict {
         let small = |looked: &ObservedPath| {
             let stamp = looked.entry.as_ref().map(|entry| &entry.stamp);
             stamp.is_some_and(|stamp| stamp.size <= SHOWN_BYTES)
         };
         let now = match looked.kind() {
             None => None,
-            Some(EntryKind::File) if small(looked) => {
+            Some(ScannedKind::File) if small(looked) => {
                 super::small_file(path).or_else(|| Some(Vec::new()))
             }
             Some(_) => Some(Vec::new()),
@@ -130,8 +130,8 @@ impl UndoHistory {
             }
             _ => Some(None),
         };
-        let comparable = looked.kind().is_none_or(|kind| kind == EntryKind::File) && small(looked);
-        Conflict {
+        let comparable = looked.kind().is_none_or(|kind| kind == ScannedKind::File) && small(looked);
+        UndoConflict {
             unit: wanted.unit.to_owned(),
             path: path.to_path_buf(),
             was: if comparable {
@@ -152,11 +152,11 @@ fn is_where_it_moves(wanted: &PathUndo<'_>) -> bool {
         (_, target @ RecordState::Moved { to, .. }) => (to, target),
         _ => return true,
     };
-    ObservedPath::at(to).is_ok_and(|there| there.is(state))
+    ObservedPath::from_path(to).is_ok_and(|there| there.is(state))
 }
 
-pub(super) fn look_at(path: &Path) -> Result<ObservedPath, JournalError> {
-    ObservedPath::at(path).map_err(|error| JournalError::io("inspect", path, error))
+pub(super) fn observe_path(path: &Path) -> Result<ObservedPath, JournalError> {
+    ObservedPath::from_path(path).map_err(|error| JournalError::io("inspect", path, error))
 }
 
 /// Records which tasks are hard links to one file, so that they can be restored as such.
@@ -255,10 +255,10 @@ fn with_present_attributes(now: &RecordState, wanted: &PathUndo<'_>) -> Option<R
                 ..
             },
         ) => {
-            settle(mode, mode_then, mode_now, wanted.exact)?;
-            settle(uid, uid_then, uid_now, wanted.exact)?;
-            settle(gid, gid_then, gid_now, wanted.exact)?;
-            settle(extended, extended_then, extended_now, wanted.exact)?;
+            reconcile_value(mode, mode_then, mode_now, wanted.exact)?;
+            reconcile_value(uid, uid_then, uid_now, wanted.exact)?;
+            reconcile_value(gid, gid_then, gid_now, wanted.exact)?;
+            reconcile_value(extended, extended_then, extended_now, wanted.exact)?;
         }
         (
             RecordState::Directory { mode, uid, gid, .. },
@@ -275,9 +275,9 @@ fn with_present_attributes(now: &RecordState, wanted: &PathUndo<'_>) -> Option<R
                 ..
             },
         ) => {
-            settle(mode, mode_then, mode_now, wanted.exact)?;
-            settle(uid, uid_then, uid_now, wanted.exact)?;
-            settle(gid, gid_then, gid_now, wanted.exact)?;
+            reconcile_value(mode, mode_then, mode_now, wanted.exact)?;
+            reconcile_value(uid, uid_then, uid_now, wanted.exact)?;
+            reconcile_value(gid, gid_then, gid_now, wanted.exact)?;
         }
         _ => {}
     }
@@ -285,7 +285,7 @@ fn with_present_attributes(now: &RecordState, wanted: &PathUndo<'_>) -> Option<R
 }
 
 /// Returns `None` if both the command and another process changed the value.
-fn settle<T: Clone + PartialEq>(to: &mut T, then: &T, now: &T, exact: bool) -> Option<()> {
+fn reconcile_value<T: Clone + PartialEq>(to: &mut T, then: &T, now: &T, exact: bool) -> Option<()> {
     if !exact || to == then {
         *to = now.clone();
     } else if now != then && now != to {

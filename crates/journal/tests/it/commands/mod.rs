@@ -103,8 +103,8 @@ pub(crate) fn shell(directory: &Path, script: &str) {
 /// Patient: the machine may be busy.
 fn limits() -> SnapshotLimits {
     SnapshotLimits {
-        look: Duration::from_secs(100),
-        keep: Duration::from_secs(100),
+        scan_time: Duration::from_secs(100),
+        store_time: Duration::from_secs(100),
         ..SnapshotLimits::default()
     }
 }

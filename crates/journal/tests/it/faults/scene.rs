@@ -206,8 +206,8 @@ impl Scene {
                     let old = fs::read_to_string(at(name)).unwrap();
                     FileChange {
                         path: at(name),
-                        judged: None,
-                        expected: ContentHash::of(old.as_bytes()),
+                        authorized_path: None,
+                        expected: ContentHash::compute(old.as_bytes()),
                         content: old.replace("line", "replaced").into_bytes(),
                     }
                 });

@@ -43,7 +43,7 @@ pub struct OAuthClient {
 
 impl OAuthClient {
     /// Reads the `oauth` field of an entry.
-    pub fn of(entry: &Value) -> Self {
+    pub fn from_entry(entry: &Value) -> Self {
         let text = |name: &str| entry[name].as_str().map(str::to_owned);
         Self {
             id: text("clientId"),
@@ -131,9 +131,9 @@ pub async fn login(
         ("resource", resource),
     ];
     let answer = ask_for_token(http, &authority.token, &us, &grant).await?;
-    let mut token = StoredToken::of(&answer, &authority.token, resource, us)?;
+    let mut token = StoredToken::from_response(&answer, &authority.token, resource, us)?;
     token.scope = token.scope.or(authority.scope);
-    store.keep(request.url, token)
+    store.store_token(request.url, token)
 }
 
 /// Returns the union of both sets of scopes.
@@ -151,7 +151,7 @@ fn union(first: Option<String>, second: Option<String>) -> Option<String> {
 
 /// The client registration at an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Registration {
+pub(super) struct ClientRegistration {
     pub(super) id: String,
     pub(super) secret: Option<String>,
     /// `none`, `client_secret_basic` or `client_secret_post`.
@@ -163,16 +163,16 @@ async fn register(
     authority: &AuthorizationServer,
     client: &OAuthClient,
     back: &str,
-) -> Result<Registration, String> {
+) -> Result<ClientRegistration, String> {
     if let Some(id) = &client.id {
-        return Ok(Registration {
+        return Ok(ClientRegistration {
             id: id.clone(),
             secret: client.secret.clone(),
             method: method(authority, client.secret.is_some(), None),
         });
     }
     if let (Some(document), true) = (&client.document, authority.reads_documents) {
-        return Ok(Registration {
+        return Ok(ClientRegistration {
             id: document.clone(),
             secret: None,
             method: "none".to_owned(),
@@ -207,7 +207,7 @@ async fn register(
     })?;
     let secret = answer["client_secret"].as_str().map(str::to_owned);
     let said = answer["token_endpoint_auth_method"].as_str();
-    Ok(Registration {
+    Ok(ClientRegistration {
         id: id.to_owned(),
         method: method(authority, secret.is_some(), said),
         secret,
@@ -234,7 +234,7 @@ fn method(authority: &AuthorizationServer, has_secret: bool, agreed: Option<&str
 pub(super) async fn ask_for_token(
     http: &dyn HttpTransport,
     place: &str,
-    us: &Registration,
+    us: &ClientRegistration,
     grant: &[(&str, &str)],
 ) -> Result<Value, String> {
     let mut pairs = grant.to_vec();
@@ -371,11 +371,11 @@ fn random() -> Result<String, String> {
 
 impl StoredToken {
     /// Reads the response of the token endpoint.
-    pub(super) fn of(
+    pub(super) fn from_response(
         answer: &Value,
         place: &str,
         resource: &str,
-        us: Registration,
+        us: ClientRegistration,
     ) -> Result<Self, String> {
         let text = |name: &str| answer[name].as_str().map(str::to_owned);
         let kind = text("token_type").unwrap_or_default();

@@ -139,22 +139,22 @@ fn host(url: &str) -> Result<Host, String> {
 
 /// The distance of a host from this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Nearness {
+enum HostScope {
     ThisMachine,
     /// An IP address that is not public. Host names that resolve to one are not recognized.
     OwnNetwork,
     Public,
 }
 
-fn nearness(url: &str) -> Result<Nearness, String> {
+fn nearness(url: &str) -> Result<HostScope, String> {
     let host = host(url)?;
-    let special = host.address().and_then(SpecialAddress::of);
+    let special = host.address().and_then(SpecialAddress::classify);
     let is_named_so = |name: &str| name == "localhost" || name.ends_with(".localhost");
     Ok(match special {
-        Some(SpecialAddress::Loopback | SpecialAddress::Unspecified) => Nearness::ThisMachine,
-        Some(_) => Nearness::OwnNetwork,
-        None if host.name().is_some_and(is_named_so) => Nearness::ThisMachine,
-        None => Nearness::Public,
+        Some(SpecialAddress::Loopback | SpecialAddress::Unspecified) => HostScope::ThisMachine,
+        Some(_) => HostScope::OwnNetwork,
+        None if host.name().is_some_and(is_named_so) => HostScope::ThisMachine,
+        None => HostScope::Public,
     })
 }
 

@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use super::login::{Registration, ask_for_token};
+use super::login::{ClientRegistration, ask_for_token};
 use crate::client::ServerTokens;
 
 /// A token is refreshed this number of seconds before its expiry.
@@ -34,7 +34,7 @@ pub(super) struct StoredToken {
     /// The address of the token endpoint.
     pub(super) place: String,
     pub(super) resource: String,
-    pub(super) client: Registration,
+    pub(super) client: ClientRegistration,
     /// The granted scopes, if known.
     #[serde(default)]
     pub(super) scope: Option<String>,
@@ -47,7 +47,7 @@ pub struct TokenStore {
     http: Arc<dyn HttpTransport>,
 }
 
-type Tokens = BTreeMap<String, StoredToken>;
+type StoredTokens = BTreeMap<String, StoredToken>;
 
 impl TokenStore {
     /// Creates a store with this file.
@@ -67,8 +67,8 @@ impl TokenStore {
     }
 
     /// Removes the token of a server. Returns whether there was one.
-    pub fn forget(&self, url: &str) -> Result<bool, String> {
-        let _lock = Lock::take(&self.file).map_err(|error| self.failed(&error))?;
+    pub fn remove_token(&self, url: &str) -> Result<bool, String> {
+        let _lock = TokenFileLock::take(&self.file).map_err(|error| self.failed(&error))?;
         let mut tokens = self.read();
         let was_there = tokens.remove(url).is_some();
         if was_there {
@@ -77,8 +77,8 @@ impl TokenStore {
         Ok(was_there)
     }
 
-    pub(super) fn keep(&self, url: &str, token: StoredToken) -> Result<(), String> {
-        let _lock = Lock::take(&self.file).map_err(|error| self.failed(&error))?;
+    pub(super) fn store_token(&self, url: &str, token: StoredToken) -> Result<(), String> {
+        let _lock = TokenFileLock::take(&self.file).map_err(|error| self.failed(&error))?;
         let mut tokens = self.read();
         tokens.insert(url.to_owned(), token);
         self.write(&tokens).map_err(|error| self.failed(&error))
@@ -91,12 +91,12 @@ impl TokenStore {
         )
     }
 
-    fn read(&self) -> Tokens {
+    fn read(&self) -> StoredTokens {
         let text = fs::read(&self.file).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    fn write(&self, tokens: &Tokens) -> io::Result<()> {
+    fn write(&self, tokens: &StoredTokens) -> io::Result<()> {
         let new = self
             .file
             .with_extension(format!("{}.new", std::process::id()));
@@ -117,7 +117,7 @@ impl TokenStore {
         if !is_bad(&kept) {
             return Some(kept.access);
         }
-        let lock = Lock::wait(&self.file).await?;
+        let lock = TokenFileLock::wait(&self.file).await?;
         // Another process may have refreshed it already.
         let kept = self.read().remove(url)?;
         if !is_bad(&kept) {
@@ -153,7 +153,7 @@ impl TokenStore {
             ("resource", kept.resource.as_str()),
         ];
         let answer = ask_for_token(&*self.http, &kept.place, &kept.client, &grant).await?;
-        let mut token = StoredToken::of(&answer, &kept.place, &kept.resource, kept.client.clone())?;
+        let mut token = StoredToken::from_response(&answer, &kept.place, &kept.resource, kept.client.clone())?;
         token.refresh = token.refresh.or_else(|| kept.refresh.clone());
         token.scope = token.scope.or_else(|| kept.scope.clone());
         Ok(token)
@@ -178,9 +178,9 @@ pub(super) fn now() -> u64 {
 }
 
 /// The cross-process lock for changing the file; it is released when its process exits.
-struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+struct TokenFileLock(#[expect(dead_code, reason = "held, not read")] File);
 
-impl Lock {
+impl TokenFileLock {
     fn open(file: &Path) -> io::Result<File> {
         if let Some(folder) = file.parent() {
             DirBuilder::new()
@@ -244,7 +244,7 @@ mod tests {
             expires,
             place: "https://a/token".to_owned(),
             resource: "https://a".to_owned(),
-            client: Registration {
+            client: ClientRegistration {
                 id: "us".to_owned(),
                 secret: None,
                 method: "none".to_owned(),
@@ -260,7 +260,7 @@ mod tests {
         let store = TokenStore::new(file.clone(), Arc::new(Nowhere));
         assert_eq!(store.token("https://a").await, None);
         store
-            .keep("https://a", token("t", Some(now() + 3600)))
+            .store_token("https://a", token("t", Some(now() + 3600)))
             .unwrap();
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -273,10 +273,10 @@ mod tests {
             Some("t")
         );
         store
-            .keep("https://a", token("u", Some(now() + 10)))
+            .store_token("https://a", token("u", Some(now() + 10)))
             .unwrap();
         assert_eq!(store.token("https://a").await, None);
-        assert!(store.forget("https://a").unwrap());
-        assert!(!store.forget("https://a").unwrap());
+        assert!(store.remove_token("https://a").unwrap());
+        assert!(!store.remove_token("https://a").unwrap());
     }
 }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use hyper::{HeaderMap, StatusCode, Uri, header, http::uri::Authority};
 
-use super::{Reply, reply};
+use super::{ServerResponse, reply};
 use crate::server::parked::random_name;
 
 /// The access control of a server.
@@ -65,7 +65,7 @@ impl HttpAccess {
         uri: &Uri,
         headers: &HeaderMap,
         address: SocketAddr,
-    ) -> Result<TokenHolder, Box<Reply>> {
+    ) -> Result<TokenHolder, Box<ServerResponse>> {
         let host = one(headers, &header::HOST);
         // An absolute address in the request line names the host too.
         let named = uri.authority().map(Authority::as_str);

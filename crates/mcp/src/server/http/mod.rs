@@ -35,7 +35,7 @@ use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
 
 pub use access::HttpAccess;
 
-use self::sessions::Sessions;
+use self::sessions::HttpSessions;
 use super::service::OpenSession;
 use crate::frames::LONGEST_FRAME;
 
@@ -45,7 +45,7 @@ const MOST_CONNECTIONS: usize = 256;
 const LONGEST_HEAD: usize = 64 * 1024;
 
 /// A response.
-type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+type ServerResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// The options of a server.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ pub struct HttpServerOptions {
     pub idle: Duration,
     /// The time after which the requests of a session are cancelled, if its client has no
     /// connection and sends nothing.
-    pub gone: Duration,
+    pub disconnect_timeout: Duration,
     /// The time limit for a client to send the request headers.
     pub head: Duration,
     /// The time limit for a client to send the body.
@@ -75,7 +75,7 @@ impl HttpServerOptions {
             path: "/mcp".to_owned(),
             longest: LONGEST_FRAME,
             idle: Duration::from_secs(30 * 60),
-            gone: Duration::from_secs(30),
+            disconnect_timeout: Duration::from_secs(30),
             head: Duration::from_secs(30),
             body: Duration::from_secs(120),
         }
@@ -90,7 +90,7 @@ pub struct HttpServer {
 
 struct HttpState {
     options: HttpServerOptions,
-    sessions: Sessions,
+    sessions: HttpSessions,
     address: SocketAddr,
 }
 
@@ -103,7 +103,7 @@ impl HttpServer {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let sessions = Sessions::new(open, options.idle, options.gone);
+        let sessions = HttpSessions::new(open, options.idle, options.disconnect_timeout);
         Ok(Self {
             listener,
             state: Arc::new(HttpState {
@@ -172,7 +172,7 @@ impl HttpServer {
 }
 
 impl HttpState {
-    async fn answer(&self, request: Request<Incoming>) -> Reply {
+    async fn answer(&self, request: Request<Incoming>) -> ServerResponse {
         let (uri, headers) = (request.uri(), request.headers());
         let holder = match self.options.access.check(uri, headers, self.address) {
             Ok(holder) => holder,
@@ -190,7 +190,7 @@ impl HttpState {
     }
 
     /// Reads a body of limited size.
-    async fn body(&self, body: Incoming) -> Result<Bytes, Reply> {
+    async fn body(&self, body: Incoming) -> Result<Bytes, ServerResponse> {
         let longest = self.options.longest;
         let too_long = || {
             let words = format!("the message is too long; the limit is {longest} bytes");
@@ -216,6 +216,6 @@ impl HttpState {
     }
 }
 
-fn whole(text: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, Infallible> {
+fn full_body(text: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, Infallible> {
     Full::new(text.into()).boxed_unsync()
 }

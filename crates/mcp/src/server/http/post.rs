@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    HttpState, Reply,
+    HttpState, ServerResponse,
     access::TokenHolder,
     headers, reply,
     sessions::{HttpSession, InUse, StatelessClientKey},
@@ -32,7 +32,7 @@ const WAITING: usize = 256;
 
 impl HttpState {
     /// Handles a POST request.
-    pub(super) async fn post(&self, request: Request<Incoming>, holder: TokenHolder) -> Reply {
+    pub(super) async fn post(&self, request: Request<Incoming>, holder: TokenHolder) -> ServerResponse {
         let (parts, body) = request.into_parts();
         if let Err(refused) = check_kinds(&parts.headers) {
             return *refused;
@@ -68,7 +68,7 @@ impl HttpState {
         messages: Vec<RpcMessage>,
         is_batch: bool,
         holder: TokenHolder,
-    ) -> Reply {
+    ) -> ServerResponse {
         let named = headers::session(all);
         let begins = named.is_none()
             && matches!(
@@ -111,7 +111,7 @@ impl HttpState {
         all: &HeaderMap,
         messages: Vec<RpcMessage>,
         holder: TokenHolder,
-    ) -> Reply {
+    ) -> ServerResponse {
         let [RpcMessage::Request { id, method, params }] = messages.as_slice() else {
             return reply::error(StatusCode::BAD_REQUEST, "one request is expected");
         };
@@ -152,7 +152,7 @@ impl HttpState {
 
     /// Opens the stream of a session for messages that belong to no request, or resumes a stream
     /// that was interrupted.
-    pub(super) fn listen(&self, all: &HeaderMap, holder: TokenHolder) -> Reply {
+    pub(super) fn listen(&self, all: &HeaderMap, holder: TokenHolder) -> ServerResponse {
         let accepts = headers::text(all, ACCEPT.as_str()).unwrap_or_default();
         if !accepts.contains("text/event-stream") && !accepts.contains("*/*") {
             let words = "the answer is a stream: accept text/event-stream";
@@ -187,7 +187,7 @@ impl HttpState {
     }
 
     /// Ends a session.
-    pub(super) async fn end(&self, all: &HeaderMap, holder: TokenHolder) -> Reply {
+    pub(super) async fn end(&self, all: &HeaderMap, holder: TokenHolder) -> ServerResponse {
         let Some(id) = headers::session(all) else {
             return reply::not_allowed("POST");
         };
@@ -198,7 +198,7 @@ impl HttpState {
     }
 }
 
-fn session_is_over() -> Reply {
+fn session_is_over() -> ServerResponse {
     let words = "this session has ended; start with `initialize`";
     reply::error(StatusCode::NOT_FOUND, words)
 }
@@ -212,7 +212,7 @@ fn primes(session: &HttpSession) -> bool {
 
 /// Passes messages to a session and waits briefly for the first one that comes back. The second
 /// part of the result is true if that is an error.
-async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) -> (Reply, bool) {
+async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) -> (ServerResponse, bool) {
     let held = InUse::new(session);
     let is_request = |message: &&RpcMessage| matches!(message, RpcMessage::Request { .. });
     let requests = messages.iter().filter(is_request).count();
@@ -225,13 +225,13 @@ async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) 
     }
     drop(channel);
     if requests == 0 {
-        session.streams.forget(&stream);
+        session.streams.remove(&stream);
         return (reply::accepted(), false);
     }
     let first = tokio::time::timeout(AT_ONCE, stream.first()).await;
     match first {
         Ok(Some(answer)) if requests == 1 && answer.is_answer => {
-            session.streams.forget(&stream);
+            session.streams.remove(&stream);
             (reply::json(StatusCode::OK, answer.json), answer.is_error)
         }
         _ => {
@@ -323,7 +323,7 @@ fn status_of(error: &RpcError) -> StatusCode {
 }
 
 /// Checks that the client sends JSON and accepts both kinds of responses.
-fn check_kinds(all: &HeaderMap) -> Result<(), Box<Reply>> {
+fn check_kinds(all: &HeaderMap) -> Result<(), Box<ServerResponse>> {
     let kind = headers::text(all, CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {

@@ -12,18 +12,18 @@ use hyper::{
 };
 use tokio::sync::mpsc;
 
-use super::{Reply, whole};
+use super::{ServerResponse, full_body};
 use crate::{RpcError, RpcMessage, message::code, server::stdio::unreadable};
 
 /// The interval of keep-alive comments on an idle stream, which reveal that the client has
 /// disconnected.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);
 
-pub(super) fn plain(status: StatusCode, text: &'static str) -> Reply {
+pub(super) fn plain(status: StatusCode, text: &'static str) -> ServerResponse {
     typed(status, "text/plain; charset=utf-8", text)
 }
 
-pub(super) fn not_allowed(allowed: &'static str) -> Reply {
+pub(super) fn not_allowed(allowed: &'static str) -> ServerResponse {
     let words = "this path does not support this method";
     let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, words);
     let allowed = HeaderValue::from_static(allowed);
@@ -32,14 +32,14 @@ pub(super) fn not_allowed(allowed: &'static str) -> Reply {
 }
 
 /// Returns the response to messages without a request.
-pub(super) fn accepted() -> Reply {
-    let mut reply = Response::new(whole(""));
+pub(super) fn accepted() -> ServerResponse {
+    let mut reply = Response::new(full_body(""));
     *reply.status_mut() = StatusCode::ACCEPTED;
     reply
 }
 
 /// Returns an error that belongs to no request.
-pub(super) fn error(status: StatusCode, words: &str) -> Reply {
+pub(super) fn error(status: StatusCode, words: &str) -> ServerResponse {
     message(
         status,
         &unreadable(RpcError::new(code::INVALID_REQUEST, words)),
@@ -47,12 +47,12 @@ pub(super) fn error(status: StatusCode, words: &str) -> Reply {
 }
 
 /// Returns one message.
-pub(super) fn message(status: StatusCode, message: &RpcMessage) -> Reply {
+pub(super) fn message(status: StatusCode, message: &RpcMessage) -> ServerResponse {
     json(status, message.to_json())
 }
 
 /// Returns one message that is already serialized.
-pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Reply {
+pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> ServerResponse {
     typed(status, "application/json", message)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn events<T: Send + 'static>(
     first: Option<RpcMessage>,
     messages: mpsc::Receiver<RpcMessage>,
     held: T,
-) -> Reply {
+) -> ServerResponse {
     event_stream(stream::unfold(
         (first, messages, held),
         |(mut first, mut messages, held)| async move {
@@ -84,7 +84,7 @@ pub(super) fn events<T: Send + 'static>(
 /// Returns a stream of events.
 pub(super) fn event_stream(
     events: impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
-) -> Reply {
+) -> ServerResponse {
     let mut reply = Response::new(StreamBody::new(Box::pin(events)).boxed_unsync());
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -99,8 +99,8 @@ fn event(message: &RpcMessage) -> Bytes {
     Bytes::from(text)
 }
 
-fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(whole(body));
+fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> ServerResponse {
+    let mut reply = Response::new(full_body(body));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static(kind);
     reply.headers_mut().insert(CONTENT_TYPE, kind);

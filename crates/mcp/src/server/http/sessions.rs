@@ -27,7 +27,7 @@ use crate::{
 /// The maximum number of sessions, and of clients of the stateless revision.
 const MOST_SESSIONS: usize = 64;
 
-pub(super) struct Sessions {
+pub(super) struct HttpSessions {
     open: Arc<dyn OpenSession>,
     idle: Duration,
     gone: Duration,
@@ -45,7 +45,7 @@ pub(super) struct HttpSession {
     /// The stream for messages that belong to no request.
     pub(super) standing: Arc<ReplyStream>,
     holder: TokenHolder,
-    usage: Usage,
+    usage: UseTracker,
 }
 
 /// Distinguishes clients of the stateless revision: by their token and their description of
@@ -61,16 +61,16 @@ pub(super) struct StatelessClientKey {
 pub(super) struct StatelessClient {
     service: OnceCell<Arc<dyn McpService>>,
     parked: Arc<ParkedRequests>,
-    usage: Usage,
+    usage: UseTracker,
 }
 
 /// The time of the last use, and the number of current uses.
-pub(super) struct Usage {
+pub(super) struct UseTracker {
     last: Mutex<Instant>,
     now: AtomicUsize,
 }
 
-impl Default for Usage {
+impl Default for UseTracker {
     fn default() -> Self {
         Self {
             last: Mutex::new(Instant::now()),
@@ -79,7 +79,7 @@ impl Default for Usage {
     }
 }
 
-impl Usage {
+impl UseTracker {
     fn touch(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
@@ -95,32 +95,32 @@ impl Usage {
 }
 
 /// Marks its target as used until it is dropped.
-pub(super) struct InUse<T: Used>(Arc<T>);
+pub(super) struct InUse<T: TrackedUse>(Arc<T>);
 
-pub(super) trait Used: Send + Sync {
-    fn usage(&self) -> &Usage;
+pub(super) trait TrackedUse: Send + Sync {
+    fn usage(&self) -> &UseTracker;
 }
 
-impl Used for HttpSession {
-    fn usage(&self) -> &Usage {
+impl TrackedUse for HttpSession {
+    fn usage(&self) -> &UseTracker {
         &self.usage
     }
 }
 
-impl Used for StatelessClient {
-    fn usage(&self) -> &Usage {
+impl TrackedUse for StatelessClient {
+    fn usage(&self) -> &UseTracker {
         &self.usage
     }
 }
 
-impl<T: Used> InUse<T> {
+impl<T: TrackedUse> InUse<T> {
     pub(super) fn new(used: &Arc<T>) -> Self {
         used.usage().now.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(used))
     }
 }
 
-impl<T: Used> Drop for InUse<T> {
+impl<T: TrackedUse> Drop for InUse<T> {
     fn drop(&mut self) {
         let usage = self.0.usage();
         usage.touch();
@@ -128,7 +128,7 @@ impl<T: Used> Drop for InUse<T> {
     }
 }
 
-impl Sessions {
+impl HttpSessions {
     /// Creates the set of sessions. Unused ones end after `idle`; the requests of a session whose
     /// client sends nothing for `gone` are cancelled.
     pub(super) fn new(open: Arc<dyn OpenSession>, idle: Duration, gone: Duration) -> Self {
@@ -156,7 +156,7 @@ impl Sessions {
             streams: ReplyStreams::default(),
             standing,
             holder,
-            usage: Usage::default(),
+            usage: UseTracker::default(),
         });
         self.all().insert(session.id.clone(), Arc::clone(&session));
         Ok(session)

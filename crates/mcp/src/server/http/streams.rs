@@ -50,7 +50,7 @@ pub(super) struct ReplyStream {
 struct StreamState {
     events: VecDeque<ReplyEvent>,
     /// The number of events so far.
-    said: u64,
+    event_count: u64,
     /// The number of the last event that was sent to a client.
     delivered: u64,
     /// True if no further events will come.
@@ -89,7 +89,7 @@ impl ReplyStreams {
     }
 
     /// Removes a stream that no client will resume.
-    pub(super) fn forget(&self, stream: &ReplyStream) {
+    pub(super) fn remove(&self, stream: &ReplyStream) {
         let mut all = self.all();
         all.retain(|one| one.number != stream.number);
     }
@@ -145,8 +145,8 @@ impl ReplyStream {
                     None => return false,
                 }
             }
-            state.said += 1;
-            let number = state.said;
+            state.event_count += 1;
+            let number = state.event_count;
             state.events.push_back(ReplyEvent {
                 number,
                 json: message.to_json().into(),
@@ -181,7 +181,7 @@ impl ReplyStream {
     }
 
     /// Disconnects the current reader, or the first future one, so that it resumes later.
-    fn send_away(&self) {
+    fn disconnect_reader(&self) {
         {
             let mut state = self.state();
             state.is_away = state.reader == 0;
@@ -212,7 +212,7 @@ impl ReplyStream {
             changed: self.changed.subscribe(),
             stream: self,
             reader,
-            behind: last_seen,
+            last_sent: last_seen,
             primes,
         };
         stream::unfold((reading, held), |(mut reading, held)| async move {
@@ -247,14 +247,14 @@ struct StreamReader {
     stream: Arc<ReplyStream>,
     changed: watch::Receiver<()>,
     reader: u64,
-    behind: u64,
+    last_sent: u64,
     primes: bool,
 }
 
 impl StreamReader {
     async fn next(&mut self) -> Option<Bytes> {
         if std::mem::take(&mut self.primes) {
-            let (number, behind) = (self.stream.number, self.behind);
+            let (number, behind) = (self.stream.number, self.last_sent);
             let text = format!("id: {number}-{behind}\nretry: {RETRY}\ndata: \n\n");
             return Some(text.into());
         }
@@ -264,9 +264,9 @@ impl StreamReader {
                 if state.reader != self.reader {
                     return None;
                 }
-                let next = state.events.iter().find(|event| event.number > self.behind);
+                let next = state.events.iter().find(|event| event.number > self.last_sent);
                 if let Some(event) = next.cloned() {
-                    self.behind = event.number;
+                    self.last_sent = event.number;
                     state.delivered = state.delivered.max(event.number);
                     drop(state);
                     return Some(self.stream.text(&event));
@@ -298,7 +298,7 @@ impl ReplyChannel for StreamWriter {
     }
 
     fn disconnect(&self) {
-        self.0.send_away();
+        self.0.disconnect_reader();
     }
 }
 

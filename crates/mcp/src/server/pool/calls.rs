@@ -9,10 +9,10 @@ use std::{
 use haft_contract::{
     CallId, CancellationToken, ProgressUpdate, ToolUse, progress::ProgressUpdates,
 };
-use haft_engine::{CallObserver, CallResult, Scheduler, pipeline::Admitted};
+use haft_engine::{CallObserver, CallResult, Scheduler, pipeline::AdmittedCall};
 use tokio::sync::{mpsc, oneshot};
 
-use super::OpenCalls;
+use super::ActiveCalls;
 use crate::{RpcError, message::code};
 
 /// The maximum number of calls in a turn: the memory of its calls is freed when it ends.
@@ -41,7 +41,7 @@ pub(super) struct QueuedCall {
 pub(super) async fn carry_out(
     calls: &mpsc::Sender<CallCommand>,
     call: ToolUse,
-    open: &OpenCalls,
+    open: &ActiveCalls,
 ) -> Result<CallResult, RpcError> {
     let over = || RpcError::new(code::INTERNAL, "the session has ended");
     let (answer, answered) = oneshot::channel();
@@ -63,7 +63,7 @@ pub(super) async fn carry_out(
 /// A call whose caller waits for the result.
 struct ToolCallGuard<'a> {
     id: String,
-    open: &'a OpenCalls,
+    open: &'a ActiveCalls,
     cancel: Arc<OnceLock<CancellationToken>>,
 }
 
@@ -91,7 +91,7 @@ impl Drop for CallRunner {
 }
 
 impl CallRunner {
-    pub(super) fn new(scheduler: Scheduler, updates: ProgressUpdates, open: OpenCalls) -> Self {
+    pub(super) fn new(scheduler: Scheduler, updates: ProgressUpdates, open: ActiveCalls) -> Self {
         let reports = Arc::new(CallReports {
             open,
             known: Mutex::default(),
@@ -116,12 +116,12 @@ impl CallRunner {
             self.turn(first, &mut commands).await;
         }
         commands.close();
-        drop(self.scheduler.turn().await);
+        drop(self.scheduler.start_batch().await);
     }
 
     /// Runs overlapping calls until none is left.
     async fn turn(&mut self, first: CallCommand, commands: &mut mpsc::Receiver<CallCommand>) {
-        let mut turn = self.scheduler.turn().await;
+        let mut turn = self.scheduler.start_batch().await;
         turn.set_observer(Arc::clone(&self.reports) as _);
         let mut pushed = 0;
         let mut next = Some(first);
@@ -162,7 +162,7 @@ impl CallRunner {
 
 /// Reports progress and results of calls to clients.
 struct CallReports {
-    open: OpenCalls,
+    open: ActiveCalls,
     /// The running calls whose clients requested progress, by the engine's ids.
     known: Mutex<HashMap<CallId, RelayedCall>>,
     /// The receivers of results, by the ids of their calls.
@@ -219,7 +219,7 @@ impl CallReports {
 }
 
 impl CallObserver for CallReports {
-    fn on_started(&self, call: &Admitted) {
+    fn on_started(&self, call: &AdmittedCall) {
         let (own, id) = call.call().ids();
         if self.open.wants_progress(&id) {
             let relayed = RelayedCall { id, done: 0 };

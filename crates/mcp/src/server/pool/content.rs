@@ -4,11 +4,11 @@ use haft_contract::{Content, output::MediaSource};
 use haft_engine::CallResult;
 use serde_json::{Map, Value, json};
 
-use super::KeptResults;
+use super::StoredResults;
 use crate::Revision;
 
 /// Converts the result of a call.
-pub(super) fn result(finished: CallResult, revision: Revision, kept: &KeptResults) -> Value {
+pub(super) fn result(finished: CallResult, revision: Revision, kept: &StoredResults) -> Value {
     let has_links = revision >= Revision::V2025_06_18;
     let link = has_links.then(|| link(&finished, kept)).flatten();
     let mut content: Vec<Value> = finished.content.into_iter().map(block).collect();
@@ -25,7 +25,7 @@ pub(super) fn result(finished: CallResult, revision: Revision, kept: &KeptResult
 
 /// Returns a link to a result that was too long to send, whether the engine stored it or the tool
 /// itself.
-fn link(finished: &CallResult, kept: &KeptResults) -> Option<Value> {
+fn link(finished: &CallResult, kept: &StoredResults) -> Option<Value> {
     let mut texts = finished.content.iter().filter_map(Content::as_text);
     let stored = finished.metadata.stored.clone();
     let path = stored.or_else(|| kept.named_in(texts.next()?))?;
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn blocks_links_and_structured_content() {
-        let kept = KeptResults::new("/s/tool-results".into());
+        let kept = StoredResults::new("/s/tool-results".into());
         let newest = result(finished(), Revision::V2025_11_25, &kept);
         assert_eq!(
             newest,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn structured_content_is_an_object_or_absent() {
-        let kept = KeptResults::new("/s".into());
+        let kept = StoredResults::new("/s".into());
         let mut list = finished();
         list.structured = Some(json!([1]));
         let result = result(list, Revision::V2025_11_25, &kept);

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 
 pub use prompts::{PromptDefinition, PromptSource};
 pub use roots::NarrowRoots;
-pub use stored_results::KeptResults;
+pub use stored_results::StoredResults;
 
 use self::{
     calls::{CallCommand, CallRunner},
@@ -44,9 +44,9 @@ pub struct PoolService {
     description: ServerDescription,
     tools: Vec<Value>,
     calls: mpsc::Sender<CallCommand>,
-    open: OpenCalls,
+    open: ActiveCalls,
     next: AtomicU64,
-    kept: KeptResults,
+    kept: StoredResults,
     session: CancellationToken,
     prompts: Option<Box<dyn PromptSource>>,
     roots: Option<ClientRoots>,
@@ -55,9 +55,9 @@ pub struct PoolService {
 /// The running calls of a session by the engine's ids. Code that asks a question on behalf of a
 /// call finds the call's client here. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct OpenCalls(Arc<Mutex<HashMap<String, RequestContext>>>);
+pub struct ActiveCalls(Arc<Mutex<HashMap<String, RequestContext>>>);
 
-impl OpenCalls {
+impl ActiveCalls {
     /// Returns the request that a call came with.
     pub fn find(&self, id: &str) -> Option<RequestContext> {
         self.all().get(id).cloned()
@@ -86,7 +86,7 @@ impl PoolService {
     pub fn new(
         scheduler: Scheduler,
         updates: haft_contract::progress::ProgressUpdates,
-        open: OpenCalls,
+        open: ActiveCalls,
         description: ServerDescription,
     ) -> Self {
         let pool = scheduler.engine().pool();
@@ -99,7 +99,7 @@ impl PoolService {
             let tools = tools.iter_mut().filter_map(Value::as_object_mut);
             tools.for_each(|tool| drop(tool.remove("outputSchema")));
         }
-        let kept = KeptResults::new(scheduler.engine().folder().join("tool-results"));
+        let kept = StoredResults::new(scheduler.engine().folder().join("tool-results"));
         let session = scheduler.cancel_token();
         let (calls, commands) = mpsc::channel(WAITING);
         let runner = CallRunner::new(scheduler, updates, open.clone());
@@ -168,7 +168,7 @@ impl PoolService {
         // Boxed, like everything that few requests need; otherwise every future would be as large
         // as the largest.
         if let Some(roots) = self.roots.as_ref().filter(|roots| roots.has_to_ask(cx)) {
-            Box::pin(roots.learn(cx, &self.calls)).await;
+            Box::pin(roots.update_roots(cx, &self.calls)).await;
         }
         self.open.all().insert(call.id.clone(), cx.clone());
         let finished = calls::carry_out(&self.calls, call, &self.open).await?;
@@ -210,7 +210,7 @@ impl McpService for PoolService {
 
     fn notification(&self, method: &str) {
         if let ("notifications/roots/list_changed", Some(roots)) = (method, &self.roots) {
-            roots.forget();
+            roots.mark_changed();
         }
     }
 

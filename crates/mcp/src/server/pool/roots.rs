@@ -42,7 +42,7 @@ impl ClientRoots {
     }
 
     /// Marks the roots as changed.
-    pub(super) fn forget(&self) {
+    pub(super) fn mark_changed(&self) {
         self.is_known.store(false, Ordering::Release);
     }
 
@@ -56,7 +56,7 @@ impl ClientRoots {
     }
 
     /// Asks the client, if it has roots and was not asked since they changed.
-    pub(super) async fn learn(&self, cx: &RequestContext, calls: &mpsc::Sender<CallCommand>) {
+    pub(super) async fn update_roots(&self, cx: &RequestContext, calls: &mpsc::Sender<CallCommand>) {
         if !self.has_to_ask(cx) {
             return;
         }

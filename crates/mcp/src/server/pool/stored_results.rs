@@ -17,13 +17,13 @@ const MOST_LISTED: usize = 200;
 
 /// The folder of a session's stored results.
 #[derive(Debug, Clone)]
-pub struct KeptResults {
+pub struct StoredResults {
     folder: PathBuf,
     /// The folder's path with a trailing slash, as it appears in texts.
     prefix: String,
 }
 
-impl KeptResults {
+impl StoredResults {
     /// Creates the set of results in this folder, which need not exist yet.
     pub fn new(folder: PathBuf) -> Self {
         let prefix = format!("{}/", folder.display());
@@ -111,7 +111,7 @@ mod tests {
     async fn only_what_was_kept_is_listed_and_read() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("tool-results");
-        let kept = KeptResults::new(results.clone());
+        let kept = StoredResults::new(results.clone());
         assert_eq!(kept.list(), json!({"resources": []}));
         fs::create_dir(&results).unwrap();
         fs::write(results.join("abc.txt"), "whole").unwrap();

@@ -19,7 +19,7 @@ async fn a_connection_lost_before_a_call_is_complete_is_retried() {
         let heard = ask(&model, request()).await;
         assert_eq!(heard.calls(), [r#"b Read {"x":1}"#]);
         assert_eq!(heard.notes()[0], "discard");
-        assert_eq!(server.asked().len(), 2);
+        assert_eq!(server.requests().len(), 2);
     }
 }
 
@@ -45,7 +45,7 @@ async fn a_connection_lost_after_a_complete_call_runs_nothing_twice() {
         assert_eq!(heard.reply.stop, Some(StopReason::CutOff));
         assert!(heard.reply.incomplete);
         assert_eq!(
-            (server.asked().len(), clock.waits.lock().unwrap().len()),
+            (server.requests().len(), clock.waits.lock().unwrap().len()),
             (1, 0)
         );
         // What is left can be answered and sent.

@@ -33,7 +33,7 @@ pub(super) struct UsageMonitor {
 
 /// The memory and processes of a command.
 #[derive(Default)]
-struct Usage {
+struct CommandUsage {
     memory: u64,
     tasks: u64,
 }
@@ -83,16 +83,16 @@ impl UsageMonitor {
         (used > limit).then_some(ExceededLimit::Memory { used, limit })
     }
 
-    fn measure(&self) -> Usage {
+    fn measure(&self) -> CommandUsage {
         let pids = process_tree::pids_below(process::id());
         let count = u64::try_from(pids.len()).unwrap_or(u64::MAX);
         if count > self.limits.tasks {
-            return Usage {
+            return CommandUsage {
                 memory: 0,
                 tasks: count,
             };
         }
-        let mut usage = Usage::default();
+        let mut usage = CommandUsage::default();
         for &pid in &pids {
             // A process without a status has exited in the meantime.
             let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {

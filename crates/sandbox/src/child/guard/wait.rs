@@ -4,7 +4,7 @@ use std::{io, os::fd::AsFd, time::Duration};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{super::shell::ShellRequest, Guard};
+use super::{super::shell::ShellReport, CommandGuard};
 
 /// The source of an event.
 enum WatchSource {
@@ -22,25 +22,25 @@ enum WatchSource {
 #[derive(Default)]
 pub(super) struct GuardWake {
     /// Our process sent a message or exited.
-    pub(super) heard: bool,
-    pub(super) keeper_gone: bool,
+    pub(super) has_order: bool,
+    pub(super) keeper_ended: bool,
     pub(super) shell_ended: bool,
     /// The shell sent a report.
-    pub(super) told: bool,
+    pub(super) has_report: bool,
     /// The command made a call that the guard must carry out.
-    pub(super) called: bool,
+    pub(super) has_call: bool,
     /// No process is left that could make another call.
     pub(super) no_more_calls: bool,
     /// An entry next to a hidden file changed.
-    pub(super) changed: bool,
+    pub(super) cover_changed: bool,
     /// The indices of the fences on which our process asks whether it may use the output that it
     /// has read.
-    pub(super) asked: Vec<usize>,
+    pub(super) ready_fences: Vec<usize>,
     /// Our process requests a socket in the command's network.
-    pub(super) wants_socket: bool,
+    pub(super) socket_requested: bool,
 }
 
-impl Guard<'_> {
+impl CommandGuard<'_> {
     /// Waits until an event arrives or the pause has passed.
     pub(super) fn wait(&self, pause: Option<Duration>) -> io::Result<GuardWake> {
         let pause = pause.map(|pause| Timespec {
@@ -70,7 +70,7 @@ impl Guard<'_> {
         }
         if !self.ended {
             watch(WatchSource::Shell, self.shell.handle.as_fd());
-            if self.shell.told == ShellRequest::Nothing
+            if self.shell.last_report == ShellReport::Nothing
                 && let Some(report) = &self.shell.report
             {
                 watch(WatchSource::Report, report.as_fd());
@@ -87,17 +87,17 @@ impl Guard<'_> {
             let events = file.revents();
             let any = !events.is_empty();
             match source {
-                WatchSource::Socket => wake.heard = any,
-                WatchSource::Keeper => wake.keeper_gone = any,
+                WatchSource::Socket => wake.has_order = any,
+                WatchSource::Keeper => wake.keeper_ended = any,
                 WatchSource::Shell => wake.shell_ended = any,
-                WatchSource::Report => wake.told = any,
-                WatchSource::Cover => wake.changed = any,
-                WatchSource::Fence(number) if any => wake.asked.push(*number),
+                WatchSource::Report => wake.has_report = any,
+                WatchSource::Cover => wake.cover_changed = any,
+                WatchSource::Fence(number) if any => wake.ready_fences.push(*number),
                 WatchSource::Fence(_) => {}
-                WatchSource::Sockets => wake.wants_socket = any,
+                WatchSource::Sockets => wake.socket_requested = any,
                 WatchSource::Call => {
-                    wake.called = events.contains(PollFlags::IN);
-                    wake.no_more_calls = any && !wake.called;
+                    wake.has_call = events.contains(PollFlags::IN);
+                    wake.no_more_calls = any && !wake.has_call;
                 }
             }
         }

@@ -17,7 +17,7 @@ use crate::{NameAction, NameUse};
 
 /// A settings file that is replaced by a new file with the same contents before another name is created
 /// in its directory.
-struct Neighbor {
+struct NeighborSettings {
     place: NameLocation,
     contents: Vec<u8>,
 }
@@ -26,7 +26,7 @@ impl CallMediation<'_> {
     /// Returns whether a path is guarded. `directory` is true if a directory is moved there.
     pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
         let names = &self.mediator.names;
-        let below = self.mediator.below(path);
+        let below = self.mediator.path_in_root(path);
         below.is_some_and(|below| names.include(below, directory) || names.is_at_home(path))
     }
 
@@ -43,7 +43,7 @@ impl CallMediation<'_> {
         let replaces =
             matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
         let is_checked = replaces && self.mediator.names.judged.contains(path);
-        if self.mediator.kept.includes(path) && !is_checked {
+        if self.mediator.immutable.includes(path) && !is_checked {
             return Err(self.refuse_protected(path));
         }
         if !self.is_guarded(path, directory) {
@@ -64,12 +64,12 @@ impl CallMediation<'_> {
 
     /// Records a refused change of a protected path, and returns the refusal.
     pub(super) fn refuse_protected(&self, path: &Path) -> MediationStop {
-        self.mediator.note_refused(path, false);
+        self.mediator.record_refused(path, false);
         MediationStop::Failed(REFUSED)
     }
 
     /// Returns the settings file that takes effect once this path exists, if any.
-    fn neighbor(&self, path: &Path, action: &NameAction) -> Option<Neighbor> {
+    fn neighbor(&self, path: &Path, action: &NameAction) -> Option<NeighborSettings> {
         let settings = self.mediator.names.settings.as_ref()?;
         if matches!(action, NameAction::Change | NameAction::Remove { .. }) {
             return None;
@@ -80,7 +80,7 @@ impl CallMediation<'_> {
             .iter()
             .any(|part| name.eq_ignore_ascii_case(part));
         let file = directory.join(&settings.file);
-        if !is_part || self.mediator.kept.includes(&file) {
+        if !is_part || self.mediator.immutable.includes(&file) {
             return None;
         }
         let place = place(&root().ok()?, &file).ok()?;
@@ -92,23 +92,23 @@ impl CallMediation<'_> {
             return None;
         }
         let contents = contents(&place)?;
-        Some(Neighbor { place, contents })
+        Some(NeighborSettings { place, contents })
     }
 
     /// Replaces the settings with a new file that has these contents. A process may have the old file open.
-    fn install_again(&self, neighbor: &Neighbor) -> Result<(), MediationStop> {
+    fn install_again(&self, neighbor: &NeighborSettings) -> Result<(), MediationStop> {
         let place = &neighbor.place;
         let name: &OsString = &place.name;
         let found = statat(&place.directory, &**name, AtFlags::SYMLINK_NOFOLLOW)?;
         let mode = Mode::from_raw_mode(found.st_mode & 0o777);
         let maker = self
             .caller
-            .maker()
+            .identity()
             .map_err(|_| MediationStop::Failed(Errno::ACCESS))?;
-        let known = self.mediator.made.known(place);
+        let known = self.mediator.created.known(place);
         maker.act(|| install(place, mode, &neighbor.contents))?;
         if known.is_some() {
-            self.mediator.made.forget(known);
+            self.mediator.created.remove(known);
             self.record_created(place, false);
         }
         Ok(())

@@ -32,7 +32,7 @@ const PAGE: u64 = 4096;
 const CURRENT: i32 = libc::AT_FDCWD;
 
 /// The thread that made a call.
-pub(super) struct Caller {
+pub(super) struct CallingThread {
     thread: u32,
     memory: File,
 }
@@ -45,8 +45,8 @@ pub(super) struct CallerIdentity {
     gid: Gid,
 }
 
-impl Caller {
-    pub(super) fn of(call: &NotifiedCall) -> io::Result<Self> {
+impl CallingThread {
+    pub(super) fn from_call(call: &NotifiedCall) -> io::Result<Self> {
         let thread = call.thread;
         let memory = File::open(format!("/proc/{thread}/mem"))?;
         Ok(Self { thread, memory })
@@ -148,7 +148,7 @@ impl Caller {
 
     /// Returns the user, group and umask of the caller: it owns the files that the guard creates
     /// for it.
-    pub(super) fn maker(&self) -> io::Result<CallerIdentity> {
+    pub(super) fn identity(&self) -> io::Result<CallerIdentity> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.thread))?;
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -231,11 +231,11 @@ pub(super) fn own_descriptor(path: &Path) -> Option<i32> {
 
 /// Opens the file of a handle again.
 pub(super) fn reopen(handle: &OwnedFd, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
-    openat(CWD, of_handle(handle), flags, mode)
+    openat(CWD, handle_path(handle), flags, mode)
 }
 
 /// Returns a path that leads to the file of a handle.
-pub(super) fn of_handle(handle: &OwnedFd) -> CString {
+pub(super) fn handle_path(handle: &OwnedFd) -> CString {
     use std::os::fd::AsRawFd;
     let text = format!("/proc/self/fd/{}", handle.as_raw_fd());
     CString::new(text).unwrap_or_default()
@@ -243,7 +243,7 @@ pub(super) fn of_handle(handle: &OwnedFd) -> CString {
 
 /// Returns the real path of a handle's file.
 pub(super) fn real(handle: &OwnedFd) -> rustix::io::Result<PathBuf> {
-    let path = rustix::fs::readlinkat(CWD, of_handle(handle), Vec::new())?;
+    let path = rustix::fs::readlinkat(CWD, handle_path(handle), Vec::new())?;
     Ok(OsString::from_vec(path.into_bytes()).into())
 }
 

@@ -22,8 +22,8 @@ use rustix::{
 
 use super::{
     MediationOutcome,
-    caller::{CallerIdentity, low, of_handle, real},
-    perform::{CallMediation, MediationResult, MediationStop, as_fd, look, root},
+    caller::{CallerIdentity, low, handle_path, real},
+    perform::{CallMediation, MediationResult, MediationStop, as_fd, open_handle, root},
 };
 use crate::notify::{self, NotifyReply};
 
@@ -31,7 +31,7 @@ use crate::notify::{self, NotifyReply};
 const MAX_ADDRESS_LENGTH: usize = 128;
 
 /// A connection that the guard makes on the command's behalf.
-pub(super) struct Connection {
+pub(super) struct MediatedConnection {
     socket: OwnedFd,
     address: Vec<u8>,
     /// Keeps the checked socket file open; `address` refers to it by this descriptor.
@@ -39,7 +39,7 @@ pub(super) struct Connection {
     maker: CallerIdentity,
 }
 
-impl Connection {
+impl MediatedConnection {
     /// Connects. A blocking socket waits.
     pub(super) fn connect(&self) -> rustix::io::Result<()> {
         self.maker
@@ -67,13 +67,13 @@ impl CallMediation<'_> {
             _ => (address, None),
         };
         let blocks = !fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
-        let connection = Connection {
+        let connection = MediatedConnection {
             socket,
             address,
             _target: target,
             maker: self
                 .caller
-                .maker()
+                .identity()
                 .map_err(|_| MediationStop::Failed(Errno::ACCESS))?,
         };
         if blocks {
@@ -107,7 +107,7 @@ impl CallMediation<'_> {
             return Err(MediationStop::Failed(Errno::ACCESS));
         }
         let mut address = family.to_vec();
-        address.extend(of_handle(&target).as_bytes_with_nul());
+        address.extend(handle_path(&target).as_bytes_with_nul());
         Ok((address, Some(target)))
     }
 
@@ -129,12 +129,12 @@ impl CallMediation<'_> {
             None => (self.caller.current(), path),
         };
         let start = start.map_err(denied)?;
-        Ok(look(&start, path.as_os_str(), OFlags::empty())?)
+        Ok(open_handle(&start, path.as_os_str(), OFlags::empty())?)
     }
 
     fn can_connect(&self, path: &Path) -> bool {
-        let is_working_file = self.mediator.below(path).is_some()
-            && !self.mediator.kept.includes(path)
+        let is_working_file = self.mediator.path_in_root(path).is_some()
+            && !self.mediator.immutable.includes(path)
             && !self.is_guarded(path, false);
         is_working_file || path.starts_with(&self.mediator.scratch)
     }

@@ -25,7 +25,7 @@ pub(super) struct CreatedFileId {
 impl CreatedFileId {
     /// Returns the identity of a directory entry, without following symlinks, or of the file itself
     /// if the name is empty.
-    pub(super) fn of(file: impl AsFd, name: &OsStr) -> Option<Self> {
+    pub(super) fn from_entry(file: impl AsFd, name: &OsStr) -> Option<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
         let found = statx(file, name, flags, wanted).ok()?;
@@ -49,7 +49,7 @@ impl CreatedFiles {
         self.0.borrow_mut().extend(file);
     }
 
-    pub(super) fn forget(&self, file: Option<CreatedFileId>) {
+    pub(super) fn remove(&self, file: Option<CreatedFileId>) {
         if let Some(file) = file {
             self.0.borrow_mut().remove(&file);
         }
@@ -60,7 +60,7 @@ impl CreatedFiles {
         if self.0.borrow().is_empty() {
             return None;
         }
-        let found = CreatedFileId::of(&place.directory, &place.name)?;
+        let found = CreatedFileId::from_entry(&place.directory, &place.name)?;
         self.0.borrow().contains(&found).then_some(found)
     }
 }
@@ -130,13 +130,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let directory = fs::File::open(dir.path()).unwrap();
         let path = dir.path().join("a");
-        let of = || CreatedFileId::of(&directory, OsStr::new("a"));
+        let of = || CreatedFileId::from_entry(&directory, OsStr::new("a"));
         assert_eq!(of(), None);
         fs::write(&path, "").unwrap();
         let first = of();
         assert!(first.is_some());
         let open = fs::File::open(&path).unwrap();
-        assert_eq!(CreatedFileId::of(&open, OsStr::new("")), first);
+        assert_eq!(CreatedFileId::from_entry(&open, OsStr::new("")), first);
         fs::write(dir.path().join("b"), "").unwrap();
         fs::rename(dir.path().join("b"), &path).unwrap();
         assert_ne!(of(), first);

@@ -32,13 +32,13 @@ use std::{
 use rustix::io::Errno;
 
 use self::{
-    connect::Connection,
+    connect::MediatedConnection,
     created_files::{CreatedFiles, ImmutablePaths},
     refused_writes::RefusedWrites,
 };
 use crate::{
     GuardedNames, NameAction, NameUse, RefusedWrite, SandboxProfile,
-    fork::{Forked, fork},
+    fork::{ForkSide, fork},
     notify::{self, NotifiedCall, NotifyReply},
     protocol::SandboxPlan,
 };
@@ -51,8 +51,8 @@ pub(super) struct Mediator {
     listener: OwnedFd,
     names: GuardedNames,
     roots: Vec<PathBuf>,
-    kept: ImmutablePaths,
-    made: CreatedFiles,
+    immutable: ImmutablePaths,
+    created: CreatedFiles,
     refused: RefusedWrites,
     scratch: PathBuf,
     /// Calls that wait for a decision of our process, by the number of the question.
@@ -85,14 +85,14 @@ enum MediationOutcome {
         flags: rustix::fs::OFlags,
     },
     /// Connecting may wait for the other side, so a separate process does it.
-    Connects(Connection),
+    Connects(MediatedConnection),
     /// Our process must decide about this use first.
     Ask(NameUse),
 }
 
 impl Mediator {
     pub(super) fn new(listener: OwnedFd, plan: &SandboxPlan) -> Self {
-        let (names, roots, kept) = match &plan.profile {
+        let (names, roots, immutable) = match &plan.profile {
             SandboxProfile::Workspace(workspace) => (
                 workspace.guarded.clone().unwrap_or_default(),
                 workspace.writable.clone(),
@@ -104,8 +104,8 @@ impl Mediator {
             listener,
             names,
             roots,
-            kept,
-            made: CreatedFiles::default(),
+            immutable,
+            created: CreatedFiles::default(),
             refused: RefusedWrites::default(),
             scratch: plan.scratch.clone(),
             parked: HashMap::new(),
@@ -127,9 +127,9 @@ impl Mediator {
 
     /// Records a write that the kernel will refuse. Leaves out the scratch folder, where every write is
     /// allowed.
-    fn note_refused(&self, path: &Path, tentative: bool) {
+    fn record_refused(&self, path: &Path, tentative: bool) {
         if !path.starts_with(&self.scratch) {
-            self.refused.note(path, tentative);
+            self.refused.record(path, tentative);
         }
     }
 
@@ -140,7 +140,7 @@ impl Mediator {
 
     /// Receives the next call and carries it out. Returns a question if our process must decide first.
     /// With `can_ask` false, calls that need a decision are refused instead.
-    pub(super) fn take(&mut self, can_ask: bool) -> io::Result<Option<(u32, NameUse)>> {
+    pub(super) fn receive_call(&mut self, can_ask: bool) -> io::Result<Option<(u32, NameUse)>> {
         match notify::receive(self.listener.as_fd()) {
             Ok(call) => {
                 let permits = HashMap::new();
@@ -235,7 +235,7 @@ impl Mediator {
         handle: &OwnedFd,
         flags: rustix::fs::OFlags,
     ) -> io::Result<()> {
-        if let Forked::Parent(_) = fork()? {
+        if let ForkSide::Parent(_) = fork()? {
             return Ok(());
         }
         let listener = self.listener.as_fd();
@@ -251,8 +251,8 @@ impl Mediator {
     }
 
     /// Connects in a separate process, because a blocking socket waits for the other side.
-    fn wait_and_connect(&self, call: &NotifiedCall, connection: &Connection) -> io::Result<()> {
-        if let Forked::Parent(_) = fork()? {
+    fn wait_and_connect(&self, call: &NotifiedCall, connection: &MediatedConnection) -> io::Result<()> {
+        if let ForkSide::Parent(_) = fork()? {
             return Ok(());
         }
         let reply = match connection.connect() {
@@ -267,12 +267,12 @@ impl Mediator {
     fn is_exclusive(&self, used: &NameUse) -> bool {
         let is_name = |below| self.names.is_guarded_name(below, false);
         matches!(used.action, NameAction::MoveDirectory { .. })
-            || self.below(&used.path).is_some_and(is_name)
+            || self.path_in_root(&used.path).is_some_and(is_name)
     }
 
     /// Returns a path relative to the writable directory that contains it. `None` if no writable
     /// directory does, or the path is in the scratch folder.
-    fn below<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+    fn path_in_root<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         if path.starts_with(&self.scratch) {
             return None;
         }

@@ -20,7 +20,7 @@ use rustix::{
 
 use super::{
     MediationOutcome, Mediator,
-    caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
+    caller::{CallingThread, exists, low, handle_path, own_descriptor, real, reopen},
     created_files::CreatedFileId,
     refused_writes::unseen,
 };
@@ -79,7 +79,7 @@ pub(super) fn carry_out(
 pub(super) struct CallMediation<'a> {
     pub(super) mediator: &'a Mediator,
     pub(super) call: &'a NotifiedCall,
-    pub(super) caller: Caller,
+    pub(super) caller: CallingThread,
     /// The decisions of our process about the names that this call uses.
     pub(super) permits: &'a HashMap<NameUse, bool>,
 }
@@ -92,7 +92,7 @@ impl<'a> CallMediation<'a> {
     ) -> Result<Self, MediationStop> {
         // If the caller cannot be inspected, the kernel decides, and refuses writes. It would not refuse
         // connections, so the guard does.
-        let caller = Caller::of(call).map_err(|_| match call.number {
+        let caller = CallingThread::from_call(call).map_err(|_| match call.number {
             libc::SYS_connect => MediationStop::Failed(Errno::ACCESS),
             _ => MediationStop::Continue,
         })?;
@@ -127,8 +127,8 @@ impl<'a> CallMediation<'a> {
             | libc::SYS_chown
             | libc::SYS_lchown
             | libc::SYS_utime
-            | libc::SYS_utimes => return self.describe(HERE, a),
-            libc::SYS_futimesat => return self.describe(a, b),
+            | libc::SYS_utimes => return self.change_metadata(HERE, a),
+            libc::SYS_futimesat => return self.change_metadata(a, b),
             _ => {}
         }
         match self.call.number {
@@ -153,7 +153,7 @@ impl<'a> CallMediation<'a> {
             libc::SYS_bind => self.bind(b, c),
             libc::SYS_connect => self.connect(a, b, c),
             libc::SYS_fchmodat | filter::FCHMODAT2 | libc::SYS_fchownat | libc::SYS_utimensat => {
-                self.describe(a, b)
+                self.change_metadata(a, b)
             }
             _ => Err(MediationStop::Continue),
         }
@@ -162,10 +162,10 @@ impl<'a> CallMediation<'a> {
     /// Checks that a path is below a writable directory. Otherwise records a refused write and leaves
     /// the call to the kernel. `tentative`: programs often continue without this access.
     pub(super) fn inside(&self, path: &Path, tentative: bool) -> Result<(), MediationStop> {
-        match self.mediator.below(path) {
+        match self.mediator.path_in_root(path) {
             Some(_) => Ok(()),
             None => {
-                self.mediator.note_refused(path, tentative);
+                self.mediator.record_refused(path, tentative);
                 Err(MediationStop::Continue)
             }
         }
@@ -207,12 +207,12 @@ impl<'a> CallMediation<'a> {
     ) -> Result<NameLocation, MediationStop> {
         let (start, path) = self.start(directory, address)?;
         let place = self.walk(&start, &path, must_exist)?;
-        if self.mediator.below(&place.path).is_none()
+        if self.mediator.path_in_root(&place.path).is_none()
             && exists(&place.directory, &place.name) == must_exist
         {
-            self.mediator.note_refused(&place.path, false);
+            self.mediator.record_refused(&place.path, false);
         }
-        match self.mediator.below(&place.path) {
+        match self.mediator.path_in_root(&place.path) {
             Some(_) => Ok(place),
             None => Err(MediationStop::Continue),
         }
@@ -226,12 +226,12 @@ impl<'a> CallMediation<'a> {
         must_exist: bool,
     ) -> Result<NameLocation, MediationStop> {
         place(start, path).map_err(|error| {
-            let lost = self.lost(start, path, error);
+            let lost = self.outcome_of_missing(start, path, error);
             // A directory that the command does not see may exist for the user.
             if let (MediationStop::Continue, Errno::NOENT, false, Ok(start)) =
                 (&lost, error, must_exist, real(start))
             {
-                self.mediator.note_refused(&unseen(&start, path), false);
+                self.mediator.record_refused(&unseen(&start, path), false);
             }
             lost
         })
@@ -240,9 +240,9 @@ impl<'a> CallMediation<'a> {
     /// Returns the outcome for a path that cannot be resolved. Below a writable directory the call fails
     /// with this error. It is not left to the kernel: another thread may create the missing directory in
     /// the meantime, and the kernel would then refuse a call that is allowed.
-    fn lost(&self, start: &OwnedFd, path: &Path, error: Errno) -> MediationStop {
+    fn outcome_of_missing(&self, start: &OwnedFd, path: &Path, error: Errno) -> MediationStop {
         let missing = matches!(error, Errno::NOENT | Errno::NOTDIR);
-        let inside = |start: PathBuf| self.mediator.below(&unseen(&start, path)).is_some();
+        let inside = |start: PathBuf| self.mediator.path_in_root(&unseen(&start, path)).is_some();
         match missing && real(start).is_ok_and(inside) {
             true => MediationStop::Failed(error),
             false => MediationStop::Continue,
@@ -251,7 +251,7 @@ impl<'a> CallMediation<'a> {
 
     /// Runs a system call with the user, group and umask of the caller.
     fn make<T>(&self, make: impl FnOnce() -> rustix::io::Result<T>) -> Result<T, MediationStop> {
-        let maker = self.caller.maker().map_err(|_| MediationStop::Continue)?;
+        let maker = self.caller.identity().map_err(|_| MediationStop::Continue)?;
         Ok(maker.act(make)?)
     }
 
@@ -284,17 +284,17 @@ impl<'a> CallMediation<'a> {
             } else {
                 OFlags::empty()
             };
-            match look(&place.directory, &place.name, follow) {
+            match open_handle(&place.directory, &place.name, follow) {
                 Ok(handle) if !only_new => return self.open_existing(handle, flags, mode),
                 Ok(_) => {
                     self.mediator
-                        .below(&place.path)
+                        .path_in_root(&place.path)
                         .ok_or(MediationStop::Continue)?;
                     return Err(MediationStop::Failed(Errno::EXIST));
                 }
                 Err(Errno::NOENT) if makes && !place.slash => {}
                 Err(error) if !makes => {
-                    return Err(self.lost(&place.directory, Path::new(&place.name), error));
+                    return Err(self.outcome_of_missing(&place.directory, Path::new(&place.name), error));
                 }
                 Err(_) => return Err(MediationStop::Continue),
             }
@@ -319,9 +319,9 @@ impl<'a> CallMediation<'a> {
             let made = self.make(|| openat(&place.directory, &*place.name, new, mode));
             match made {
                 Ok(file) => {
-                    if self.is_telling(&place.path, false) {
-                        let made = CreatedFileId::of(&file, OsStr::new(""));
-                        self.mediator.made.record(made);
+                    if self.is_guarded_by_name(&place.path, false) {
+                        let made = CreatedFileId::from_entry(&file, OsStr::new(""));
+                        self.mediator.created.record(made);
                     }
                     return Ok(self.file(file, flags));
                 }
@@ -339,7 +339,7 @@ impl<'a> CallMediation<'a> {
     fn open_existing(&self, handle: OwnedFd, flags: OFlags, mode: Mode) -> MediationResult {
         let path = real(&handle).map_err(|_| MediationStop::Continue)?;
         let kind = FileType::from_raw_mode(fstat(&handle)?.st_mode);
-        if self.mediator.below(&path).is_none() {
+        if self.mediator.path_in_root(&path).is_none() {
             let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
             let unnamed = flags.contains(OFlags::TMPFILE);
             if (kind == FileType::RegularFile && writes) || (kind == FileType::Directory && unnamed)
@@ -349,7 +349,7 @@ impl<'a> CallMediation<'a> {
                 let tentative = flags.contains(OFlags::RDWR)
                     && !flags.intersects(OFlags::TRUNC | OFlags::APPEND)
                     && !unnamed;
-                self.mediator.note_refused(&path, tentative);
+                self.mediator.record_refused(&path, tentative);
             }
             return Err(MediationStop::Continue);
         }
@@ -377,15 +377,15 @@ impl<'a> CallMediation<'a> {
 
     /// Records a file that was created under a guarded name.
     pub(super) fn record_created(&self, place: &NameLocation, directory: bool) {
-        if self.is_telling(&place.path, directory) {
-            let made = CreatedFileId::of(&place.directory, &place.name);
-            self.mediator.made.record(made);
+        if self.is_guarded_by_name(&place.path, directory) {
+            let made = CreatedFileId::from_entry(&place.directory, &place.name);
+            self.mediator.created.record(made);
         }
     }
 
     /// Returns whether a path is guarded by its name.
-    fn is_telling(&self, path: &Path, directory: bool) -> bool {
-        let below = self.mediator.below(path);
+    fn is_guarded_by_name(&self, path: &Path, directory: bool) -> bool {
+        let below = self.mediator.path_in_root(path);
         below.is_some_and(|below| self.mediator.names.is_guarded_name(below, directory))
     }
 
@@ -475,8 +475,8 @@ impl<'a> CallMediation<'a> {
                 } else {
                     OFlags::NOFOLLOW
                 };
-                let found = look(&start, path.as_os_str(), follow);
-                Ok(found.map_err(|error| self.lost(&start, &path, error))?)
+                let found = open_handle(&start, path.as_os_str(), follow);
+                Ok(found.map_err(|error| self.outcome_of_missing(&start, &path, error))?)
             }
         };
         let handle = handle.map_err(|_| MediationStop::Continue)?;
@@ -487,7 +487,7 @@ impl<'a> CallMediation<'a> {
         // A file without links has no name that could be guarded.
         if fstat(&handle)?.st_nlink > 0 {
             let path = real(&handle).map_err(|_| MediationStop::Continue)?;
-            self.mediator.below(&path).ok_or(MediationStop::Continue)?;
+            self.mediator.path_in_root(&path).ok_or(MediationStop::Continue)?;
             self.ask(&path, NameAction::Change, false)?;
         }
         self.ask(&place.path, NameAction::MakeFile, false)?;
@@ -495,7 +495,7 @@ impl<'a> CallMediation<'a> {
             let flags = AtFlags::SYMLINK_FOLLOW;
             linkat(
                 CWD,
-                of_handle(&handle),
+                handle_path(&handle),
                 &place.directory,
                 &*place.name,
                 flags,
@@ -525,8 +525,8 @@ impl<'a> CallMediation<'a> {
 
     fn truncate(&self, address: u64, length: u64) -> MediationResult {
         let (start, path) = self.start(libc::AT_FDCWD as u64, address)?;
-        let handle = look(&start, path.as_os_str(), OFlags::empty())
-            .map_err(|error| self.lost(&start, &path, error))?;
+        let handle = open_handle(&start, path.as_os_str(), OFlags::empty())
+            .map_err(|error| self.outcome_of_missing(&start, &path, error))?;
         let path = real(&handle).map_err(|_| MediationStop::Continue)?;
         if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
             return Err(MediationStop::Continue);
@@ -541,13 +541,13 @@ impl<'a> CallMediation<'a> {
 
     /// Records a change of mode, owner or times that the kernel will refuse, and leaves the call to the
     /// kernel.
-    fn describe(&self, directory: u64, address: u64) -> MediationResult {
+    fn change_metadata(&self, directory: u64, address: u64) -> MediationResult {
         let (start, path) = self.start(directory, address)?;
         let handle =
-            look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| MediationStop::Continue)?;
+            open_handle(&start, path.as_os_str(), OFlags::empty()).map_err(|_| MediationStop::Continue)?;
         let path = real(&handle).map_err(|_| MediationStop::Continue)?;
-        if self.mediator.below(&path).is_none() || self.mediator.kept.includes(&path) {
-            self.mediator.note_refused(&path, false);
+        if self.mediator.path_in_root(&path).is_none() || self.mediator.immutable.includes(&path) {
+            self.mediator.record_refused(&path, false);
         }
         Err(MediationStop::Continue)
     }
@@ -561,7 +561,7 @@ pub(super) fn root() -> rustix::io::Result<OwnedFd> {
 
 /// Returns a handle of the file that a path leads to. Fails at links like `/proc/self/fd/1`, which lead
 /// to another file here than for the caller.
-pub(super) fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_handle(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     openat2(
         start,
@@ -583,7 +583,7 @@ pub(super) fn place(start: &OwnedFd, path: &Path) -> rustix::io::Result<NameLoca
     if matches!(name, b"" | b"." | b"..") {
         return Err(Errno::INVAL);
     }
-    let directory = look(start, OsStr::from_bytes(above), OFlags::DIRECTORY)?;
+    let directory = open_handle(start, OsStr::from_bytes(above), OFlags::DIRECTORY)?;
     let name = OsStr::from_bytes(name).to_owned();
     Ok(NameLocation {
         path: real(&directory)?.join(&name),
@@ -593,11 +593,11 @@ pub(super) fn place(start: &OwnedFd, path: &Path) -> rustix::io::Result<NameLoca
     })
 }
 
-trait Slashes {
+trait TrailingSlashes {
     fn trim_ascii_end_slashes(&self) -> &Self;
 }
 
-impl Slashes for [u8] {
+impl TrailingSlashes for [u8] {
     fn trim_ascii_end_slashes(&self) -> &Self {
         let end = self.iter().rposition(|byte| *byte != b'/');
         end.map_or(&self[..0], |end| &self[..=end])

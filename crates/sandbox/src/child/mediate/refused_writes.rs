@@ -22,7 +22,7 @@ pub(super) struct RefusedWrites(RefCell<Vec<RefusedWrite>>);
 impl RefusedWrites {
     /// Records a refused write. Of several new files in one directory only the first is recorded:
     /// allowing one requires allowing the directory.
-    pub(super) fn note(&self, path: &Path, tentative: bool) {
+    pub(super) fn record(&self, path: &Path, tentative: bool) {
         if !path.is_absolute() || NO_FILES.iter().any(|place| path.starts_with(place)) {
             return;
         }
@@ -67,13 +67,13 @@ mod tests {
         std::fs::write(at("old"), "").unwrap();
         std::fs::write(at("older"), "").unwrap();
         let noted = RefusedWrites::default();
-        noted.note(&at("new"), false);
-        noted.note(&at("newer"), false);
-        noted.note(&at("old"), true);
-        noted.note(&at("older"), true);
-        noted.note(&at("older"), false);
+        noted.record(&at("new"), false);
+        noted.record(&at("newer"), false);
+        noted.record(&at("old"), true);
+        noted.record(&at("older"), true);
+        noted.record(&at("older"), false);
         for none in ["/dev/tty", "/proc/self/mem", "/sys/x", "pipe:[7]"] {
-            noted.note(Path::new(none), false);
+            noted.record(Path::new(none), false);
         }
         let all = noted.all();
         let told: Vec<_> = all
@@ -83,7 +83,7 @@ mod tests {
         let expected = [(at("new"), false), (at("old"), true), (at("older"), false)];
         assert_eq!(told, expected);
         for number in 0..1000 {
-            noted.note(&at(&format!("{number}/x")), false);
+            noted.record(&at(&format!("{number}/x")), false);
         }
         assert_eq!(noted.all().len(), MOST);
     }

@@ -35,23 +35,23 @@ impl CallMediation<'_> {
             }));
         }
         // A directory that can be removed is empty, so its contents need no check.
-        self.ask_to_leave(&place, false)?;
-        let known = self.mediator.made.known(&place);
+        self.check_removal(&place, false)?;
+        let known = self.mediator.created.known(&place);
         let done = self.done(|| unlinkat(&place.directory, &*place.name, flags))?;
-        self.mediator.made.forget(known);
+        self.mediator.created.remove(known);
         Ok(done)
     }
 
     /// Asks whether the existing file may be removed or moved away. `with_contents`: it is a directory
     /// that is moved with its contents.
-    fn ask_to_leave(&self, place: &NameLocation, with_contents: bool) -> Result<(), MediationStop> {
-        if self.mediator.kept.holds(&place.path) {
+    fn check_removal(&self, place: &NameLocation, with_contents: bool) -> Result<(), MediationStop> {
+        if self.mediator.immutable.holds(&place.path) {
             return Err(self.refuse_protected(&place.path));
         }
         if !self.is_guarded(&place.path, with_contents) {
             return Ok(());
         }
-        let made = self.mediator.made.known(place).is_some();
+        let made = self.mediator.created.known(place).is_some();
         self.ask(&place.path, NameAction::Remove { made }, with_contents)
     }
 
@@ -65,11 +65,11 @@ impl CallMediation<'_> {
         let source = self.walk(&start, &path, true)?;
         let (start, path) = self.start(to.0, to.1)?;
         let target = self.walk(&start, &path, true)?;
-        let inside = |place: &NameLocation| self.mediator.below(&place.path).is_some();
+        let inside = |place: &NameLocation| self.mediator.path_in_root(&place.path).is_some();
         if !inside(&source) && !inside(&target) {
             if kind(&source).is_ok() {
-                self.mediator.note_refused(&source.path, false);
-                self.mediator.note_refused(&target.path, false);
+                self.mediator.record_refused(&source.path, false);
+                self.mediator.record_refused(&target.path, false);
             }
             return Err(MediationStop::Continue);
         }
@@ -91,7 +91,7 @@ impl CallMediation<'_> {
         }
         if flags.contains(RenameFlags::EXCHANGE) {
             // Both names get another file. No program needs that for guarded names.
-            let kept = &self.mediator.kept;
+            let kept = &self.mediator.immutable;
             if self.is_guarded(&source.path, either)
                 || self.is_guarded(&target.path, either)
                 || kept.holds(&source.path)
@@ -100,16 +100,16 @@ impl CallMediation<'_> {
                 return Err(MediationStop::Failed(REFUSED));
             }
         } else {
-            self.ask_to_leave(&source, directory)?;
+            self.check_removal(&source, directory)?;
             if replaced.is_some() && !is_checked {
-                self.ask_to_leave(&target, false)?;
+                self.check_removal(&target, false)?;
             }
         }
         let moves = || {
             let (from, to) = (&source.directory, &target.directory);
             renameat_with(from, &*source.name, to, &*target.name, flags)
         };
-        if self.mediator.kept.includes(&target.path) && !is_checked {
+        if self.mediator.immutable.includes(&target.path) && !is_checked {
             return Err(self.refuse_protected(&target.path));
         }
         if !self.is_guarded(&target.path, directory) {
@@ -128,9 +128,9 @@ impl CallMediation<'_> {
         self.ask(&target.path, action, directory)?;
         match contents {
             Some(contents) => {
-                let known = self.mediator.made.known(&target);
+                let known = self.mediator.created.known(&target);
                 let done = self.done(|| replace(&source, &target, &contents))?;
-                self.mediator.made.forget(known);
+                self.mediator.created.remove(known);
                 self.record_created(&target, directory);
                 Ok(done)
             }

@@ -27,8 +27,8 @@ pub(super) async fn hold_scratch(dir: &Path, best: Mechanism) {
         let line = ShellCommand {
             text: "mktemp -p \"${TMPDIR:-$PLACE}\"; echo ready; exec sleep 1000".to_owned(),
             cwd: dir.to_owned(),
-            sourced: None,
-            names: None,
+            source_file: None,
+            name_policy: None,
         };
         let mut command = sandbox.start(&profile, line).await.unwrap();
         read_until(&mut command, "ready\n").await;

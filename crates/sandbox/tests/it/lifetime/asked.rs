@@ -34,7 +34,7 @@ async fn what_is_killed_is_gone_with_all_that_came_of_it() {
             gone(&mut running).await;
             assert_eq!(marked(&mark), [], "{what}, {}", profile.name());
             assert_eq!(running.processes(), [], "{what}");
-            let how = running.exited().await.how;
+            let how = running.wait_for_exit().await.how;
             assert!(
                 matches!(how, ExitKind::Killed(9 | 15) | ExitKind::Exited(_)),
                 "{how:?}"
@@ -52,14 +52,14 @@ async fn what_a_command_leaves_behind_is_counted_and_ended() {
         for (what, script) in nasty::LEAVE {
             let mark = mark();
             let mut running = start(&place, &profile, &mark, script).await;
-            let ended = timeout(LONG, running.exited()).await.unwrap();
+            let ended = timeout(LONG, running.wait_for_exit()).await.unwrap();
             assert_eq!(ended.how, ExitKind::Exited(0), "{what}");
             assert_eq!(ended.cwd, Some(place.project()), "{what}");
             assert!(ended.left > 0, "{what}");
             // One that is just starting a program shows its mark a moment later.
             until(what, || marked(&mark).len() == ended.left as usize).await;
             // Nothing ends it by itself.
-            let early = timeout(Duration::from_millis(20), running.gone()).await;
+            let early = timeout(Duration::from_millis(20), running.wait_until_finished()).await;
             assert!(early.is_err(), "{what}");
             running.kill(Duration::from_millis(50));
             gone(&mut running).await;
@@ -189,7 +189,7 @@ async fn closing_ends_what_runs_and_a_later_command_gets_a_new_sandbox() {
         for running in &mut commands {
             gone(running).await;
             // Its shell ended by itself, or no one saw how.
-            let how = running.exited().await.how;
+            let how = running.wait_for_exit().await.how;
             assert!(!matches!(how, ExitKind::Exited(1..)), "{how:?}");
         }
         let outcome = place.run(&profile, "echo again").await;

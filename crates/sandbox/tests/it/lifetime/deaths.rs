@@ -60,7 +60,7 @@ async fn the_shell_is_killed_and_what_it_left_is_counted() {
     for (place, profile) in everywhere().await {
         let mut running = start(&place, &profile).await;
         kill(&chain(&running)[0], "-KILL");
-        let ended = timeout(LONG, running.exited()).await.unwrap();
+        let ended = timeout(LONG, running.wait_for_exit()).await.unwrap();
         assert_eq!(ended.how, ExitKind::Killed(9), "{}", profile.name());
         assert_eq!(ended.cwd, None);
         assert!(ended.left >= 2, "{}", ended.left);
@@ -96,7 +96,7 @@ async fn dies_with_each(place: Place, profile: SandboxProfile) {
         );
         gone(&mut running).await;
         // A guard whose keeper is killed may live long enough to report how its shell died.
-        let how = running.exited().await.how;
+        let how = running.wait_for_exit().await.how;
         let is_reported = at > 1 && how == ExitKind::Killed(9);
         assert!(how == ExitKind::Lost || is_reported, "{what}: {how:?}");
         until(&what, || !below.iter().any(is_there)).await;
@@ -186,7 +186,7 @@ async fn a_command_that_kills_its_guard_or_all_it_sees_ends_with_it() {
                 let mut running = started.unwrap();
                 // It may have no effect: a stopped guard waits, and the first process of a space of
                 // its own cannot be killed from within.
-                let soon = timeout(Duration::from_millis(500), running.gone()).await;
+                let soon = timeout(Duration::from_millis(500), running.wait_until_finished()).await;
                 if soon.is_err() {
                     running.kill(Duration::ZERO);
                 }

@@ -213,8 +213,8 @@ async fn commands(dir: &Path, best: Mechanism) {
             let line = ShellCommand {
                 text: (*script).to_owned(),
                 cwd: dir.to_owned(),
-                sourced: None,
-                names: None,
+                source_file: None,
+                name_policy: None,
             };
             let mut command = sandbox.start(&profile, line).await.unwrap();
             read_until(&mut command, "ready\n").await;
@@ -235,13 +235,13 @@ async fn short(dir: &Path, best: Mechanism) {
                        mktemp -p \"${TMPDIR:-$PLACE}\"; echo ready"
                     .to_owned(),
                 cwd: dir.to_owned(),
-                sourced: None,
-                names: None,
+                source_file: None,
+                name_policy: None,
             };
             let mut command = sandbox.start(&profile, line).await.unwrap();
             read_until(&mut command, "ready\n").await;
             command.kill(Duration::ZERO);
-            command.gone().await;
+            command.wait_until_finished().await;
         }
         fs::write(dir.join("ready"), "").unwrap();
         sandbox.close().await;

@@ -13,7 +13,7 @@ use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc, time:
 
 use haft_sandbox::{
     CommandHandle, Mechanism, ResourceLimits, Sandbox, SandboxProfile, SandboxSetup, ShellCommand,
-    SilenceLimits,
+    ProcessTimeouts,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
 
@@ -21,22 +21,22 @@ use crate::setting::{LONG, Place};
 
 /// A place whose processes can be told from those of others by its path.
 pub(crate) fn place(best: Mechanism) -> Place {
-    place_with(best, SilenceLimits::default())
+    place_with(best, ProcessTimeouts::default())
 }
 
 /// For tests that stop a guard or a keeper: they would only wait for what everyone else never sees.
-pub(crate) const SOON: SilenceLimits = SilenceLimits {
+pub(crate) const SOON: ProcessTimeouts = ProcessTimeouts {
     // Long enough for a machine with other work.
     start: Duration::from_secs(4),
     end: Duration::from_millis(500),
 };
 
-pub(crate) fn place_with(best: Mechanism, limits: SilenceLimits) -> Place {
+pub(crate) fn place_with(best: Mechanism, limits: ProcessTimeouts) -> Place {
     let dir = tempfile::Builder::new()
         .prefix("lifetime-")
         .tempdir()
         .unwrap();
-    let sandbox = Sandbox::with_limits(setup(dir.path(), best), limits);
+    let sandbox = Sandbox::with_timeouts(setup(dir.path(), best), limits);
     Place { dir, sandbox }
 }
 
@@ -64,8 +64,8 @@ pub(crate) fn setup(dir: &Path, best: Mechanism) -> SandboxSetup {
         gate: None,
         scratch: dir.join("scratch"),
         snapshot: None,
-        best,
-        resources: ResourceLimits::default(),
+        strictest_mechanism: best,
+        resource_limits: ResourceLimits::default(),
     }
 }
 
@@ -73,18 +73,18 @@ pub(crate) fn line(place: &Place, text: &str) -> ShellCommand {
     ShellCommand {
         text: text.to_owned(),
         cwd: place.project(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     }
 }
 
 /// Every way in which commands run here, each with a place of its own. What the machine cannot do is
 /// left out. How a command ends depends on the mechanism, hardly on what it may write.
 pub(crate) async fn everywhere() -> Vec<(Place, SandboxProfile)> {
-    everywhere_with(SilenceLimits::default()).await
+    everywhere_with(ProcessTimeouts::default()).await
 }
 
-pub(crate) async fn everywhere_with(limits: SilenceLimits) -> Vec<(Place, SandboxProfile)> {
+pub(crate) async fn everywhere_with(limits: ProcessTimeouts) -> Vec<(Place, SandboxProfile)> {
     let mut found = Vec::new();
     for mechanism in [
         Mechanism::Namespaces,
@@ -122,5 +122,5 @@ pub(crate) async fn read_until(running: &mut CommandHandle, text: &str) {
 }
 
 pub(crate) async fn gone(running: &mut CommandHandle) {
-    timeout(LONG, running.gone()).await.expect("it is not gone");
+    timeout(LONG, running.wait_until_finished()).await.expect("it is not gone");
 }

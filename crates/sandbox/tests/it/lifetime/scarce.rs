@@ -35,15 +35,15 @@ pub(super) async fn hidden(dir: &Path, best: Mechanism) {
                sleep 0.2; ls -d /proc/$!; echo ready; wait"
             .to_owned(),
         cwd: dir.to_owned(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     };
     let mut kept = Vec::new();
     for profile in profiles(dir) {
         let mut running = sandbox.start(&profile, line()).await.unwrap();
         read_until(&mut running, "ready\n").await;
         running.kill(Duration::ZERO);
-        timeout(LONG, running.gone()).await.unwrap();
+        timeout(LONG, running.wait_until_finished()).await.unwrap();
         let mut running = sandbox.start(&profile, line()).await.unwrap();
         read_until(&mut running, "ready\n").await;
         kept.push(running);
@@ -59,13 +59,13 @@ pub(super) async fn heedless(dir: &Path, best: Mechanism) {
         let line = ShellCommand {
             text: "sleep 0.01 & wait $!; (exit 3); exit $(($? + 4))".to_owned(),
             cwd: dir.to_owned(),
-            sourced: None,
-            names: None,
+            source_file: None,
+            name_policy: None,
         };
         let mut running = sandbox.start(&profile, line).await.unwrap();
-        let ended = timeout(LONG, running.exited()).await.unwrap();
+        let ended = timeout(LONG, running.wait_for_exit()).await.unwrap();
         assert_eq!(ended.how, ExitKind::Exited(7));
-        timeout(LONG, running.gone()).await.unwrap();
+        timeout(LONG, running.wait_until_finished()).await.unwrap();
     }
     sandbox.close().await;
 }
@@ -76,8 +76,8 @@ pub(super) async fn crowded(dir: &Path, best: Mechanism) {
     let line = |text: &str| ShellCommand {
         text: text.to_owned(),
         cwd: dir.to_owned(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     };
     for profile in profiles(dir) {
         let mut running = Vec::new();
@@ -93,12 +93,12 @@ pub(super) async fn crowded(dir: &Path, best: Mechanism) {
         assert!(text.contains("Resource temporarily unavailable"), "{text}");
         for mut command in running {
             command.kill(Duration::ZERO);
-            timeout(LONG, command.gone()).await.unwrap();
+            timeout(LONG, command.wait_until_finished()).await.unwrap();
         }
         let mut command = sandbox.start(&profile, line("exit 7")).await.unwrap();
-        assert_eq!(command.exited().await.how, ExitKind::Exited(7));
+        assert_eq!(command.wait_for_exit().await.how, ExitKind::Exited(7));
         assert_eq!(command.mechanism(), best);
-        command.gone().await;
+        command.wait_until_finished().await;
         sandbox.close().await;
     }
     assert_eq!(sandbox.failures().await, []);

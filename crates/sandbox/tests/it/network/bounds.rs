@@ -96,7 +96,7 @@ impl Drop for Waiting {
 }
 
 impl NetworkGate for Silent {
-    fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
+    fn decide(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         let now = self.waiting.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         let waiting = Waiting(Arc::clone(&self.waiting));
@@ -198,7 +198,7 @@ async fn a_pending_question_ends_with_its_client() {
     until(|| rig.proxy.log().len() == 2).await;
     for entry in rig.proxy.log() {
         assert!(!entry.allowed);
-        assert_eq!(entry.because, "The client left before it was decided.");
+        assert_eq!(entry.reason, "The client left before it was decided.");
     }
 }
 
@@ -206,7 +206,7 @@ async fn a_pending_question_ends_with_its_client() {
 struct Broken;
 
 impl NetworkGate for Broken {
-    fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
+    fn decide(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async { std::panic::resume_unwind(Box::new("broken")) })
     }
 }

@@ -14,7 +14,7 @@ use super::rig::{Canned, Rig, Server, expect, read_all};
 struct Open(Mutex<Vec<GateRequest>>);
 
 impl NetworkGate for Open {
-    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
+    fn decide(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         self.0.lock().unwrap().push(request);
         let verdict = GateVerdict::Allow {
             because: "everything is allowed".to_owned(),

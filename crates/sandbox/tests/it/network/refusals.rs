@@ -70,7 +70,7 @@ async fn a_refusal_says_who_why_and_what_would_allow_it() {
             entry.host,
             entry.port,
             address.unwrap_or_default(),
-            entry.because
+            entry.reason
         );
     }
     let port = closed.to_string();

@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_sandbox::network::{
-    GateFuture, HostPattern, HostRules, NetworkGate, Proxy, ProxyLimits, ProxyOptions, Resolve,
+    GateFuture, HostPattern, HostRules, NetworkGate, Proxy, ProxyLimits, ProxyOptions, NameResolver,
     RuleGate,
 };
 use tokio::{
@@ -58,7 +58,7 @@ impl Names {
     }
 }
 
-impl Resolve for Names {
+impl NameResolver for Names {
     fn resolve<'a>(&'a self, name: &'a str) -> GateFuture<'a, io::Result<Vec<IpAddr>>> {
         let mut asked = self.asked.lock().unwrap();
         let before = asked.iter().filter(|it| *it == name).count();

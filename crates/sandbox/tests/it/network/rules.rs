@@ -48,7 +48,7 @@ proptest! {
         let host = parsed(&host);
         let denied = rules.denied.iter().any(|pattern| pattern.matches(&host, port));
         let allowed = rules.allowed.iter().any(|pattern| pattern.matches(&host, port));
-        let expected = match rules.judge(&host, port) {
+        let expected = match rules.evaluate(&host, port) {
             HostRuleVerdict::Denied(pattern) => pattern.matches(&host, port) && denied,
             HostRuleVerdict::Allowed(pattern) => pattern.matches(&host, port) && allowed && !denied,
             HostRuleVerdict::Unknown => !allowed && !denied,
@@ -61,10 +61,10 @@ proptest! {
         rules in lists(), more in pattern(), host in host(), port in port(),
     ) {
         let host = parsed(&host);
-        let before = matches!(rules.judge(&host, port), HostRuleVerdict::Allowed(_));
+        let before = matches!(rules.evaluate(&host, port), HostRuleVerdict::Allowed(_));
         let mut stricter = rules.clone();
         stricter.denied.push(more);
-        let after = matches!(stricter.judge(&host, port), HostRuleVerdict::Allowed(_));
+        let after = matches!(stricter.evaluate(&host, port), HostRuleVerdict::Allowed(_));
         prop_assert!(before || !after);
     }
 
@@ -122,7 +122,7 @@ fn the_rule_that_decides_is_named() {
         ("example.com", 443, "unknown"),
     ];
     for (host, port, expected) in cases {
-        let told = match rules.judge(&parsed(host), port) {
+        let told = match rules.evaluate(&parsed(host), port) {
             HostRuleVerdict::Allowed(pattern) => format!("allowed by {pattern}"),
             HostRuleVerdict::Denied(pattern) => format!("denied by {pattern}"),
             HostRuleVerdict::Unknown => "unknown".to_owned(),

@@ -108,7 +108,7 @@ async fn a_server_in_the_network_of_a_command_is_reached_as_long_as_it_runs() {
         assert!(!processes.is_empty());
         for process in processes {
             assert_eq!(
-                NetworkId::of(process.pid),
+                NetworkId::for_process(process.pid),
                 Some(network.id()),
                 "{process:?}"
             );
@@ -201,7 +201,7 @@ fn signal(signal: &str, pid: u32) {
 struct Into(Option<CommandNetwork>, Vec<IpAddr>, AllowedAddresses);
 
 impl NetworkGate for Into {
-    fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
+    fn decide(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         let Self(network, addresses, reach) = self;
         let verdict = GateVerdict::AllowAt {
             because: "It is of this session.".to_owned(),

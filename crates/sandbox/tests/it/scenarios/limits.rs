@@ -64,7 +64,7 @@ async fn everywhere(limits: ResourceLimits) -> Vec<LimitedPlace> {
             .unwrap();
         let sandbox = Sandbox::new(SandboxSetup {
             program: user::keeper(),
-            resources: limits,
+            resource_limits: limits,
             ..setup(dir.path(), mechanism)
         });
         let place = Place { dir, sandbox };
@@ -92,8 +92,8 @@ async fn start(place: &Place, profile: &SandboxProfile, text: &str) -> CommandHa
     let line = ShellCommand {
         text: text.to_owned(),
         cwd: place.project(),
-        sourced: None,
-        names: None,
+        source_file: None,
+        name_policy: None,
     };
     place.sandbox.start(profile, line).await.unwrap()
 }
@@ -102,8 +102,8 @@ async fn start(place: &Place, profile: &SandboxProfile, text: &str) -> CommandHa
 async fn run(place: &Place, profile: &SandboxProfile, text: &str) -> CommandEnd {
     let mut running = start(place, profile, text).await;
     let _ = output(&mut running).await;
-    timeout(LONG, running.gone()).await.expect("it is not gone");
-    running.exited().await
+    timeout(LONG, running.wait_until_finished()).await.expect("it is not gone");
+    running.wait_for_exit().await
 }
 
 /// Runs a test again without rights, if this user has any.
@@ -214,7 +214,7 @@ async fn other_commands_go_on_when_one_is_ended() {
         assert!(ended.exceeded.is_some());
         fs::write(place.project().join("done"), "").unwrap();
         assert_eq!(output(&mut other).await, "whole\n");
-        timeout(LONG, other.gone()).await.unwrap();
+        timeout(LONG, other.wait_until_finished()).await.unwrap();
         place.sandbox.close().await;
     }
 }

@@ -198,7 +198,7 @@ async fn a_bomb_of_processes_is_ended() {
         };
         timeout(LONG, many).await.expect("it does not burst");
         running.kill(Duration::ZERO);
-        timeout(LONG, running.gone()).await.expect("it is not gone");
+        timeout(LONG, running.wait_until_finished()).await.expect("it is not gone");
         assert_eq!(stand.run("echo next").await, "next\n", "{}", stand.case);
     })
     .await;

@@ -108,8 +108,8 @@ impl<'a> Stand<'a> {
             scratch: base.join("scratch"),
             snapshot: None,
             gate: None,
-            best: case.mechanism,
-            resources: ResourceLimits::default(),
+            strictest_mechanism: case.mechanism,
+            resource_limits: ResourceLimits::default(),
         });
         let (mut hidden, mut protected) = (Vec::new(), Vec::new());
         match ground.around {
@@ -256,8 +256,8 @@ impl<'a> Stand<'a> {
         let line = ShellCommand {
             text: text.to_owned(),
             cwd: self.ground.project(),
-            sourced: None,
-            names: None,
+            source_file: None,
+            name_policy: None,
         };
         let running = self.sandbox.start(&self.profile, line).await.unwrap();
         assert!(
@@ -335,9 +335,9 @@ pub(super) async fn finish(mut running: CommandHandle) -> String {
         bytes
     });
     let ended = timeout(LONG, async {
-        running.exited().await;
+        running.wait_for_exit().await;
         running.kill(Duration::ZERO);
-        running.gone().await;
+        running.wait_until_finished().await;
         reading.await
     });
     let bytes = ended.await.expect("it does not end").unwrap();

@@ -4,7 +4,7 @@
 //! a command. Only `getline` opens a file that the program chooses, unless the program changes the
 //! list of files.
 
-use super::lexer::{AwkToken, Token, tokens};
+use super::lexer::{AwkToken, PlacedToken, tokens};
 use crate::commands::program::{ScriptAct, ScriptProgram};
 
 /// Returns whether gawk opens a network connection for this file name. This applies to input files
@@ -38,7 +38,7 @@ pub(super) fn read(program: &str) -> ScriptProgram {
 }
 
 struct AwkAnalyzer<'a> {
-    tokens: &'a [Token<'a>],
+    tokens: &'a [PlacedToken<'a>],
     found: ScriptProgram,
 }
 
@@ -54,7 +54,7 @@ impl<'a> AwkAnalyzer<'a> {
     fn walk(&mut self) {
         let mut printing = false;
         for at in 0..self.tokens.len() {
-            let Token { kind, depth } = self.tokens[at];
+            let PlacedToken { kind, depth } = self.tokens[at];
             match kind {
                 AwkToken::Word("print" | "printf") => {
                     printing = true;

@@ -6,7 +6,7 @@
 
 /// One token of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token<'a> {
+pub(super) struct PlacedToken<'a> {
     pub(super) kind: AwkToken<'a>,
     /// The number of parentheses and brackets that are open around the token.
     pub(super) depth: usize,
@@ -33,8 +33,8 @@ const SIGNS: [&str; 41] = [
 ];
 
 /// Returns all tokens, or the reason why they are ambiguous.
-pub(super) fn tokens(program: &str) -> Result<Vec<Token<'_>>, &'static str> {
-    let mut lexer = Lexer {
+pub(super) fn tokens(program: &str) -> Result<Vec<PlacedToken<'_>>, &'static str> {
+    let mut lexer = AwkLexer {
         program,
         bytes: program.as_bytes(),
         at: 0,
@@ -52,13 +52,13 @@ pub(super) fn tokens(program: &str) -> Result<Vec<Token<'_>>, &'static str> {
     }
 }
 
-struct Lexer<'a> {
+struct AwkLexer<'a> {
     program: &'a str,
     bytes: &'a [u8],
     at: usize,
-    tokens: Vec<Token<'a>>,
+    tokens: Vec<PlacedToken<'a>>,
     /// The open parentheses and brackets, and whether each holds the condition of an `if` or loop.
-    open: Vec<Open>,
+    open: Vec<OpenBracket>,
     /// The last token closed the condition of an `if` or loop.
     after_condition: bool,
     /// The index of the token that opened the bracket closed last.
@@ -66,7 +66,7 @@ struct Lexer<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenBracket {
     Condition,
     Parenthesis,
     /// An open bracket, with the index of its token.
@@ -74,13 +74,13 @@ enum Open {
 }
 
 /// The meaning of a slash.
-enum Slash {
+enum SlashMeaning {
     Divides,
     StartsPattern,
     Unclear,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> AwkLexer<'a> {
     fn step(&mut self) -> Result<(), &'static str> {
         let start = self.at;
         match self.bytes[start] {
@@ -100,16 +100,16 @@ impl<'a> Lexer<'a> {
             b'/' => match self.slash() {
                 // After an expression that cannot be assigned to, gawk reads `/=` as the start of a
                 // pattern.
-                Slash::Divides if self.bytes.get(start + 1) != Some(&b'=') => {
+                SlashMeaning::Divides if self.bytes.get(start + 1) != Some(&b'=') => {
                     self.at += 1;
                     self.push(AwkToken::Sign("/"));
                 }
-                Slash::Divides if self.assignable() => {
+                SlashMeaning::Divides if self.assignable() => {
                     self.at += 2;
                     self.push(AwkToken::Sign("/="));
                 }
-                Slash::StartsPattern => self.pattern()?,
-                Slash::Divides | Slash::Unclear => {
+                SlashMeaning::StartsPattern => self.pattern()?,
+                SlashMeaning::Divides | SlashMeaning::Unclear => {
                     return Err("a slash in its program may divide or start a pattern");
                 }
             },
@@ -133,7 +133,7 @@ impl<'a> Lexer<'a> {
     fn push(&mut self, kind: AwkToken<'a>) {
         self.after_condition = false;
         let depth = self.open.len();
-        self.tokens.push(Token { kind, depth });
+        self.tokens.push(PlacedToken { kind, depth });
     }
 
     fn last(&self) -> Option<AwkToken<'a>> {
@@ -196,27 +196,27 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    fn slash(&self) -> Slash {
+    fn slash(&self) -> SlashMeaning {
         match self.last() {
-            None | Some(AwkToken::Newline) => Slash::StartsPattern,
-            Some(AwkToken::Number | AwkToken::Text(_)) => Slash::Divides,
-            Some(AwkToken::Pattern) => Slash::Unclear,
+            None | Some(AwkToken::Newline) => SlashMeaning::StartsPattern,
+            Some(AwkToken::Number | AwkToken::Text(_)) => SlashMeaning::Divides,
+            Some(AwkToken::Pattern) => SlashMeaning::Unclear,
             // After `key in array`, the one true awk reads a pattern.
             Some(AwkToken::Word(_)) if self.before_last() == Some(AwkToken::Word("in")) => {
-                Slash::Unclear
+                SlashMeaning::Unclear
             }
             Some(AwkToken::Word(word)) => match word {
-                "print" | "printf" | "return" | "exit" | "else" | "do" => Slash::StartsPattern,
+                "print" | "printf" | "return" | "exit" | "else" | "do" => SlashMeaning::StartsPattern,
                 "BEGIN" | "END" | "BEGINFILE" | "ENDFILE" | "break" | "case" | "continue"
                 | "default" | "delete" | "for" | "func" | "function" | "getline" | "if" | "in"
-                | "length" | "next" | "nextfile" | "switch" | "while" => Slash::Unclear,
-                _ => Slash::Divides,
+                | "length" | "next" | "nextfile" | "switch" | "while" => SlashMeaning::Unclear,
+                _ => SlashMeaning::Divides,
             },
             Some(AwkToken::Sign(sign)) => match sign {
-                ")" if self.after_condition => Slash::Unclear,
-                ")" | "]" => Slash::Divides,
-                "++" | "--" | "$" | "@" => Slash::Unclear,
-                _ => Slash::StartsPattern,
+                ")" if self.after_condition => SlashMeaning::Unclear,
+                ")" | "]" => SlashMeaning::Divides,
+                "++" | "--" | "$" | "@" => SlashMeaning::Unclear,
+                _ => SlashMeaning::StartsPattern,
             },
         }
     }
@@ -287,22 +287,22 @@ impl<'a> Lexer<'a> {
                 );
                 self.push(AwkToken::Sign(sign));
                 self.open.push(match condition {
-                    true => Open::Condition,
-                    false => Open::Parenthesis,
+                    true => OpenBracket::Condition,
+                    false => OpenBracket::Parenthesis,
                 });
             }
             "[" => {
                 self.push(AwkToken::Sign(sign));
-                self.open.push(Open::Bracket(self.tokens.len() - 1));
+                self.open.push(OpenBracket::Bracket(self.tokens.len() - 1));
             }
             ")" | "]" => match (sign, self.open.pop()) {
-                ("]", Some(Open::Bracket(at))) => {
+                ("]", Some(OpenBracket::Bracket(at))) => {
                     self.closed = at;
                     self.push(AwkToken::Sign(sign));
                 }
-                (")", Some(open @ (Open::Condition | Open::Parenthesis))) => {
+                (")", Some(open @ (OpenBracket::Condition | OpenBracket::Parenthesis))) => {
                     self.push(AwkToken::Sign(sign));
-                    self.after_condition = open == Open::Condition;
+                    self.after_condition = open == OpenBracket::Condition;
                 }
                 _ => return Err("its program closes a parenthesis that was not opened"),
             },

@@ -5,7 +5,7 @@ use crate::{
     commands::{
         options::{ParsedArguments, content},
         shells::opaque,
-        spec::{CommandSpec, Operands, runs},
+        spec::{CommandSpec, OperandKind, runs},
     },
     effect::{CommandFinding, EffectVerdict, StartedProgram},
 };
@@ -18,7 +18,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
          --ignore-removal --ignore-errors --ignore-missing --sparse",
     )
     .strict()
-    .judged(add),
+    .with_evaluator(add),
     // A dry run of this subcommand also writes objects.
     CommandSpec::changes(
         "commit",
@@ -30,22 +30,22 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
          --untracked-files=? --no-post-rewrite --status --no-status",
         "it records a commit",
     )
-    .judged(commit),
+    .with_evaluator(commit),
     CommandSpec::prints(
         "rm",
         "-nqfr --dry-run --quiet --cached --force --ignore-unmatch --sparse",
     )
     .strict()
-    .judged(rm),
+    .with_evaluator(rm),
     CommandSpec::prints("mv", "-vnfk --dry-run --verbose --force --sparse")
         .strict()
-        .judged(mv),
+        .with_evaluator(mv),
     CommandSpec::prints(
         "clean",
         "-qnfdxX -e: --quiet --dry-run --force --exclude=",
     )
     .strict()
-    .judged(clean),
+    .with_evaluator(clean),
     CommandSpec::prints(
         "checkout",
         "-b: -B: -lqmdtf -23 --guess --no-guess --overlay --no-overlay --quiet --recurse-submodules=? \
@@ -53,13 +53,13 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
          --ours --theirs --ignore-skip-worktree-bits --overwrite-ignore --ignore-other-worktrees -p \
          --patch",
     )
-    .judged(checkout),
+    .with_evaluator(checkout),
     CommandSpec::prints(
         "restore",
         "-s: -SWqmp -23 --source= --staged --worktree --ignore-unmerged --overlay --no-overlay --quiet \
          --recurse-submodules=? --progress --merge --conflict= --ours --theirs --patch",
     )
-    .judged(restore),
+    .with_evaluator(restore),
     CommandSpec::prints(
         "apply",
         "-p: -C: -zRvqN3 --exclude= --include= --no-add --stat --numstat --summary --check --index \
@@ -68,7 +68,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
          --allow-empty",
     )
     .strict()
-    .judged(apply),
+    .with_evaluator(apply),
     CommandSpec::changes(
         "am mailinfo mailsplit",
         "",
@@ -76,31 +76,31 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     ),
     CommandSpec::changes("init", "-q -b: --quiet --bare --template= --separate-git-dir> --object-format= \
          --ref-format= --initial-branch= --shared=?", "it makes a repository")
-        .operands(Operands::Written),
+        .operands(OperandKind::Written),
     CommandSpec::changes(
         "worktree/add",
         "-fdq -b: -B: --force --detach --checkout --no-checkout --lock --reason= --orphan --quiet \
          --track --guess-remote --relative-paths",
         "it makes a worktree",
     )
-    .judged(worktree_add),
+    .with_evaluator(worktree_add),
     CommandSpec::changes("worktree/remove", "-f --force", "it removes a worktree")
-        .operands(Operands::Removed),
+        .operands(OperandKind::Removed),
     CommandSpec::changes("worktree", "", "it changes worktrees"),
     CommandSpec::changes("bundle/create", "-q --quiet --progress --version=", "it writes a bundle")
-        .judged(bundle),
+        .with_evaluator(bundle),
     CommandSpec::changes("bundle", "", "it writes into the repository"),
     CommandSpec::changes("switch", "", "it switches branches"),
     CommandSpec::changes("reset", "", "it moves the branch and may discard changes"),
     CommandSpec::changes("merge", "", "it merges into the branch"),
     CommandSpec::changes("rebase", "", "it rewrites commits").refusing(&[
         runs("-x: --exec=", "runs a command after each commit"),
-    ]).judged(rebase),
+    ]).with_evaluator(rebase),
     CommandSpec::changes("cherry-pick revert", "", "it makes commits"),
     CommandSpec::changes("stash", "", "it changes the stash or the working tree"),
     CommandSpec::changes("reflog/expire reflog/delete reflog/drop", "", "it deletes entries of the log"),
-    CommandSpec::changes("reflog/write", "", "it adds an entry to the log").operands(Operands::Text),
-    CommandSpec::changes("bisect/run", "", "it runs a command for each step").judged(bisect_run),
+    CommandSpec::changes("reflog/write", "", "it adds an entry to the log").operands(OperandKind::Text),
+    CommandSpec::changes("bisect/run", "", "it runs a command for each step").with_evaluator(bisect_run),
     CommandSpec::unsure("bisect/view bisect/visualize", "it may open a viewer"),
     CommandSpec::changes("bisect", "", "it checks out commits to search"),
     CommandSpec::changes(
@@ -118,7 +118,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
         "it writes into the repository",
     ),
     CommandSpec::changes("fast-import", "", "it rewrites history"),
-    CommandSpec::changes("filter-branch", "", "it rewrites history").judged(|_| {
+    CommandSpec::changes("filter-branch", "", "it rewrites history").with_evaluator(|_| {
         opaque(
             CommandFinding::mutating("it rewrites history"),
             "its filters are commands",
@@ -129,7 +129,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
          for-each-repo svn p4 cvsimport quiltimport",
         STARTS,
     )
-    .judged(starts),
+    .with_evaluator(starts),
     CommandSpec::unsure("bugreport diagnose fast-export request-pull", STARTS),
 ];
 
@@ -140,7 +140,7 @@ fn starts(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .verdict()
         .unwrap_or_else(|| CommandFinding::unknown(STARTS));
     opaque(
-        parsed.with_effects(finding, Operands::Files),
+        parsed.with_effects(finding, OperandKind::Files),
         "what it starts is not written in the line",
     )
 }
@@ -162,7 +162,7 @@ fn add(parsed: &ParsedArguments<'_>) -> CommandFinding {
 
 fn commit(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = CommandFinding::mutating("it records a commit");
-    recorded(parsed, parsed.with_effects(finding, Operands::Text))
+    recorded(parsed, parsed.with_effects(finding, OperandKind::Text))
 }
 
 /// Adds the reads of the files whose content is written to the object store.
@@ -230,7 +230,7 @@ fn apply(parsed: &ParsedArguments<'_>) -> CommandFinding {
     } else {
         CommandFinding::mutating("it applies a patch")
     };
-    parsed.with_effects(finding, Operands::Files)
+    parsed.with_effects(finding, OperandKind::Files)
 }
 
 fn worktree_add(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -255,7 +255,7 @@ fn rebase(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let scripts = scripts.filter(|given| matches!(given.name, "-x" | "--exec"));
     for given in scripts {
         let script = given.value.clone();
-        finding = finding.at(given.span).exact();
+        finding = finding.with_span(given.span).requiring_exact_rule();
         finding.starts.extend(script.map(StartedProgram::Script));
         finding.reason = "--exec runs a command after each commit".into();
     }

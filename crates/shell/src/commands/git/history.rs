@@ -5,7 +5,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::{self, ParsedArguments},
-        spec::{CommandSpec, Operands, UnsafeOption, runs, writes},
+        spec::{CommandSpec, OperandKind, UnsafeOption, runs, writes},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
     git_config::checks_signatures,
@@ -88,9 +88,9 @@ const REFUSED: &[UnsafeOption] = &[
 
 pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     // `git reflog` without a verb takes what log takes; its verbs that change are in `changes`.
-    walk("log whatchanged reflog", LOG).judged(listing),
-    walk("reflog/show stash/list", LOG).judged(listing),
-    walk("show", LOG).judged(showing),
+    walk("log whatchanged reflog", LOG).with_evaluator(listing),
+    walk("reflog/show stash/list", LOG).with_evaluator(listing),
+    walk("show", LOG).with_evaluator(showing),
     walk(
         "diff",
         concat!(
@@ -99,7 +99,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             differences!()
         ),
     )
-    .judged(comparing),
+    .with_evaluator(comparing),
     walk(
         "stash/show",
         concat!(
@@ -107,7 +107,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             differences!()
         ),
     )
-    .judged(showing),
+    .with_evaluator(showing),
     walk(
         "diff-tree",
         concat!(
@@ -116,12 +116,12 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             differences!()
         ),
     )
-    .judged(listing),
+    .with_evaluator(listing),
     walk(
         "diff-index",
         concat!(" -cmr --cc --cached --merge-base ", differences!()),
     )
-    .judged(listing),
+    .with_evaluator(listing),
     walk(
         "diff-files",
         concat!(
@@ -129,7 +129,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             differences!()
         ),
     )
-    .judged(listing),
+    .with_evaluator(listing),
     walk(
         "range-diff",
         concat!(
@@ -138,7 +138,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             differences!()
         ),
     )
-    .judged(showing),
+    .with_evaluator(showing),
     walk(
         "shortlog",
         concat!(
@@ -147,7 +147,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             commits!()
         ),
     )
-    .judged(listing),
+    .with_evaluator(listing),
     walk(
         "rev-list",
         concat!(
@@ -159,7 +159,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             commits!()
         ),
     )
-    .judged(listing),
+    .with_evaluator(listing),
     walk(
         "blame annotate",
         "-bfnpctlsew -C? -M? -L: -S< --incremental --root --show-stats --progress --no-progress \
@@ -169,7 +169,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
              --before= --reverse --first-parent --date= --encoding= --diff-algorithm= \
              --no-textconv --no-ext-diff",
     )
-    .judged(blaming),
+    .with_evaluator(blaming),
     walk(
         "format-patch",
         concat!(
@@ -184,7 +184,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             differences!()
         ),
     )
-    .judged(patches),
+    .with_evaluator(patches),
 ];
 
 const fn walk(names: &'static str, options: &'static str) -> CommandSpec {
@@ -303,7 +303,7 @@ fn judge(parsed: &ParsedArguments<'_>, shows: ShownPaths) -> CommandFinding {
         .or_else(|| signature(parsed))
         .or_else(|| remerge(parsed))
         .unwrap_or_else(|| CommandFinding::read_only("it only reads"));
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     finding.effects.extend(paths::reads(parsed, shows, 0));
     finding
 }
@@ -317,8 +317,8 @@ fn signature(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     })?;
     Some(
         CommandFinding::unknown("a signature in the format starts gpg")
-            .at(given.span)
-            .exact(),
+            .with_span(given.span)
+            .requiring_exact_rule(),
     )
 }
 
@@ -328,7 +328,7 @@ fn remerge(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
         let text = given.value.as_ref().and_then(|value| value.text());
         given.name == "--diff-merges" && text.is_none_or(|text| text.starts_with('r'))
     })?;
-    Some(CommandFinding::unknown("it merges again, into temporary objects").at(given.span))
+    Some(CommandFinding::unknown("it merges again, into temporary objects").with_span(given.span))
 }
 
 /// `-L 10,20:file` reads that file.

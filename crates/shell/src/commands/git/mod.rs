@@ -17,7 +17,7 @@ mod working_tree;
 
 use super::{
     options::{self, ParsedArguments},
-    spec::{CommandEffect, CommandEntry, CommandSpec},
+    spec::{CommandEffect, KnownCommand, CommandSpec},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -25,7 +25,7 @@ use crate::{
     effect::{CommandFinding, Effect, EffectVerdict, RuleCoverage},
 };
 
-pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("git", git)];
+pub(super) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("git", git)];
 
 /// The tables of subcommands whose reads are listed one by one. A subcommand with a verb is written
 /// `stash/list`.
@@ -78,13 +78,13 @@ fn git(argv: &[Arg]) -> CommandFinding {
     let mut hidden = false;
     while let Some(arg) = argv.get(at) {
         let Some(text) = arg.text() else {
-            let finding = CommandFinding::unknown("its subcommand is an expansion").at(arg.span);
+            let finding = CommandFinding::unknown("its subcommand is an expansion").with_span(arg.span);
             return finding.with(Effect::Opaque(ALIAS.into()));
         };
         at += 1;
         if text == "-C" {
             let Some(value) = argv.get(at) else {
-                return CommandFinding::unknown("-C lacks its value").at(arg.span);
+                return CommandFinding::unknown("-C lacks its value").with_span(arg.span);
             };
             directory = Some(match directory {
                 Some(before) => paths::below(&before, value),
@@ -157,7 +157,7 @@ fn refused(mut finding: CommandFinding, why: String, span: Span) -> CommandFindi
     finding.verdict = finding.verdict.max(EffectVerdict::Unknown);
     finding.reason = why.into();
     finding.span = Some(span);
-    finding.cover = RuleCoverage::Exact;
+    finding.coverage = RuleCoverage::Exact;
     finding
 }
 
@@ -194,14 +194,14 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
         (None, None) => {
             let why = format!("git {name} is not known, or an alias");
             return CommandFinding::unknown(why)
-                .at(argv[0].span)
+                .with_span(argv[0].span)
                 .with(Effect::Opaque(ALIAS.into()));
         }
     };
     if words.len() == 2 && words[1].is("-h") && name != "grep" {
         return CommandFinding::read_only("it only prints how it is used");
     }
-    let mut finding = options::judge(spec, words);
+    let mut finding = options::evaluate(spec, words);
     if finding.verdict != EffectVerdict::ReadOnly
         && working_tree::is_changed(name, &options::parse(spec, words))
     {
@@ -249,7 +249,7 @@ fn doubts(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     });
     if let Some(given) = inside {
         let why = "--submodule starts git in each submodule, with its own settings";
-        return Some(CommandFinding::unknown(why).at(given.span));
+        return Some(CommandFinding::unknown(why).with_span(given.span));
     }
     read_twice(parsed)
 }
@@ -266,7 +266,7 @@ fn read_twice(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     });
     if let Some(given) = given {
         let why = format!("git may read the value of {} as an option", given.name);
-        return Some(CommandFinding::unknown(why).at(given.span));
+        return Some(CommandFinding::unknown(why).with_span(given.span));
     }
     let keeps = parsed
         .spec
@@ -275,7 +275,7 @@ fn read_twice(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
         .all(|name| listed(KEEPS_DASHES, name));
     let behind = parsed.operands.get(parsed.before_dashes?..)?;
     let arg = behind.iter().find(|arg| !keeps && dashed(arg))?;
-    Some(CommandFinding::unknown("git may parse an argument after -- as an option").at(arg.span))
+    Some(CommandFinding::unknown("git may parse an argument after -- as an option").with_span(arg.span))
 }
 
 #[cfg(test)]
@@ -320,7 +320,7 @@ mod tests {
         for line in lines {
             let finding = find(line);
             assert_eq!(finding.verdict, EffectVerdict::Unknown, "{line}");
-            assert_eq!(finding.cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(finding.coverage, RuleCoverage::Exact, "{line}");
         }
         assert_eq!(
             find("git -c user.name=x commit -m x").verdict,

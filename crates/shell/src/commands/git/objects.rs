@@ -4,21 +4,21 @@ use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
         options::{self, ParsedArguments},
-        spec::{CommandSpec, Operands, runs, writes},
+        spec::{CommandSpec, OperandKind, runs, writes},
     },
     effect::CommandFinding,
 };
 
 pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
-    look(
+    read_only_spec(
         "status",
         "-vsbz -u? -M? --verbose --short --branch --show-stash --no-show-stash --ahead-behind \
          --no-ahead-behind --porcelain=? --long --null --untracked-files=? --no-untracked-files \
          --ignored=? --no-ignored --ignore-submodules=? --column=? --no-column --no-renames --renames \
          --find-renames=? --no-branch --no-short",
     )
-    .judged(names),
-    look(
+    .with_evaluator(names),
+    read_only_spec(
         "ls-files",
         "-ztvfcdmoisku -x: -X< --cached --deleted --modified --others --ignored --stage --killed \
          --directory --no-directory --eol --empty-directory --no-empty-directory --unmerged \
@@ -26,20 +26,20 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
          --full-name --recurse-submodules --error-unmatch --with-tree= --abbrev=? --debug \
          --deduplicate --sparse --format=",
     )
-    .judged(names),
-    look(
+    .with_evaluator(names),
+    read_only_spec(
         "ls-tree",
         "-drtzl --long --name-only --name-status --object-only --full-name --no-full-name \
          --full-tree --format= --abbrev=? --no-abbrev",
     )
-    .judged(names),
-    look(
+    .with_evaluator(names),
+    read_only_spec(
         "check-ignore",
         "-qvzn --quiet --verbose --stdin --non-matching --no-index",
     )
-    .judged(names),
-    look("check-attr", "-az --all --cached --stdin --source=").judged(names),
-    look(
+    .with_evaluator(names),
+    read_only_spec("check-attr", "-az --all --cached --stdin --source=").with_evaluator(names),
+    read_only_spec(
         "cat-file",
         "-eptsZ --allow-unknown-type --use-mailmap --mailmap --no-use-mailmap --batch=? \
          --batch-check=? --batch-command=? --batch-all-objects --buffer --follow-symlinks --unordered",
@@ -48,8 +48,8 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
         runs("--textconv", "starts the converter that the configuration names"),
         runs("--filters", "starts the filter that the configuration names"),
     ])
-    .judged(cat_file),
-    look(
+    .with_evaluator(cat_file),
+    read_only_spec(
         "grep",
         "-viwaIrEGFPnhHlLzocpWq -C: -B: -A: -f< -e: -m: -# --cached --no-index --index --untracked \
          --exclude-standard --no-exclude-standard --recurse-submodules --invert-match --ignore-case \
@@ -65,8 +65,8 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
         runs("--textconv", "starts the converter that the configuration names"),
         runs("--ext-grep", "starts another grep"),
     ])
-    .judged(grep),
-    look(
+    .with_evaluator(grep),
+    read_only_spec(
         "archive",
         "-vl -# --format= --prefix= --add-file< --add-virtual-file= --worktree-attributes --verbose \
          --list --mtime=",
@@ -75,58 +75,58 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
         writes("-o> --output>", "writes the archive into a file"),
         runs("--remote= --exec=", "contacts a host"),
     ])
-    .judged(archive),
-    look(
+    .with_evaluator(archive),
+    read_only_spec(
         "hash-object",
         "-t: --stdin --stdin-paths --no-filters --literally --path=",
     )
     .refusing(&[writes("-w", "writes the object into the repository")])
-    .operands(Operands::Files),
-    look("describe",
+    .operands(OperandKind::Files),
+    read_only_spec("describe",
         "--contains --debug --all --tags --long --first-parent --abbrev=? --no-abbrev --exact-match \
          --no-exact-match --candidates= --match= --no-match --exclude= --no-exclude --always --dirty=? \
          --broken=?"),
-    look(
+    read_only_spec(
         "name-rev",
         "--name-only --tags --refs= --no-refs --exclude= --all --stdin --annotate-stdin --undefined \
          --no-undefined --always --peel-tag",
     ),
-    look("merge-base", "-a --all --octopus --independent --is-ancestor --fork-point"),
-    look("cherry", "-v --abbrev=? --no-abbrev --verbose"),
-    look("count-objects", "-vH --verbose --human-readable"),
-    look(
+    read_only_spec("merge-base", "-a --all --octopus --independent --is-ancestor --fork-point"),
+    read_only_spec("cherry", "-v --abbrev=? --no-abbrev --verbose"),
+    read_only_spec("count-objects", "-vH --verbose --human-readable"),
+    read_only_spec(
         "fsck",
         "-v --verbose --unreachable --dangling --no-dangling --tags --root --cache --reflogs \
          --no-reflogs --full --no-full --connectivity-only --strict --progress --no-progress \
          --name-objects",
     )
     .refusing(&[writes("--lost-found", "writes lost objects into the repository")]),
-    look("verify-pack", "-vs --verbose --stat-only --object-format=").judged(names),
-    look("show-index", "--object-format="),
-    look("get-tar-commit-id", ""),
-    look("patch-id", "--stable --unstable --verbatim"),
-    look("bundle/verify", "-q --quiet").operands(Operands::Files),
-    look("bundle/list-heads", "").judged(first_file),
-    look(
+    read_only_spec("verify-pack", "-vs --verbose --stat-only --object-format=").with_evaluator(names),
+    read_only_spec("show-index", "--object-format="),
+    read_only_spec("get-tar-commit-id", ""),
+    read_only_spec("patch-id", "--stable --unstable --verbatim"),
+    read_only_spec("bundle/verify", "-q --quiet").operands(OperandKind::Files),
+    read_only_spec("bundle/list-heads", "").with_evaluator(first_file),
+    read_only_spec(
         "merge-file",
         "-pq -L: --stdout --object-id --diff3 --zdiff3 --ours --theirs --union --diff-algorithm= \
          --marker-size= --quiet",
     )
-    .judged(merge_file),
-    look(
+    .with_evaluator(merge_file),
+    read_only_spec(
         "merge-tree",
         "-z -X: --write-tree --trivial-merge --messages --no-messages --name-only \
          --allow-unrelated-histories --stdin --merge-base= --strategy-option=",
     )
-    .judged(merge_tree),
+    .with_evaluator(merge_tree),
 ];
 
-const fn look(names: &'static str, options: &'static str) -> CommandSpec {
+const fn read_only_spec(names: &'static str, options: &'static str) -> CommandSpec {
     CommandSpec::prints(names, options).strict()
 }
 
 fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    parsed.finding(Operands::Text)
+    parsed.finding(OperandKind::Text)
 }
 
 /// Analyzes operands that are file names.

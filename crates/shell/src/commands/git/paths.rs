@@ -243,6 +243,6 @@ pub(super) fn removed(path: &Arg) -> Effect {
 fn write(path: &Arg, how: WriteKind) -> Effect {
     Effect::Write(FileWrite {
         path: path.clone(),
-        how,
+        kind: how,
     })
 }

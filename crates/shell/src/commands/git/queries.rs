@@ -5,7 +5,7 @@ use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
         options::ParsedArguments,
-        spec::{CommandSpec, Operands, OptionStyle, runs, writes},
+        spec::{CommandSpec, OperandKind, OptionStyle, runs, writes},
     },
     effect::{CommandFinding, Effect, FileWrite, StartedProgram, WriteKind},
 };
@@ -38,7 +38,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             "changes a branch",
         ),
     ])
-    .judged(branch),
+    .with_evaluator(branch),
     ask(
         "tag",
         concat!(" -li -n? --list --column=? --no-column ", references!()),
@@ -52,7 +52,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
         ),
         runs("-v --verify", "starts gpg"),
     ])
-    .judged(tag),
+    .with_evaluator(tag),
     ask(
         "for-each-ref",
         concat!(
@@ -60,7 +60,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             references!()
         ),
     )
-    .judged(list_references),
+    .with_evaluator(list_references),
     ask(
         "show-ref",
         "-dq -s? --tags --heads --branches --exists --verify --head --dereference --hash=? --abbrev=? \
@@ -71,7 +71,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
             writes("-d --delete", "deletes a reference"),
             writes("-m:", "changes a reference"),
         ])
-        .judged(symbolic_ref),
+        .with_evaluator(symbolic_ref),
     ask(
         "show-branch",
         "-ar -g? --all --remotes --color=? --no-color --more=? --list --no-name --current --sha1-name \
@@ -89,12 +89,12 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
          --exclude=? --exclude-hidden=? --since=? --after=? --until=? --before=? \
          --show-object-format=? --show-ref-format --bisect",
     ),
-    ask("remote", "-v --verbose --push --all").judged(remote),
+    ask("remote", "-v --verbose --push --all").with_evaluator(remote),
     ask("reflog/exists reflog/list", ""),
     ask("worktree/list", "-vz --porcelain --verbose --expire="),
-    ask("notes", "--ref=").judged(notes),
+    ask("notes", "--ref=").with_evaluator(notes),
     ask("sparse-checkout/list", ""),
-    ask("submodule", "-q --quiet --cached --recursive").judged(submodule),
+    ask("submodule", "-q --quiet --cached --recursive").with_evaluator(submodule),
     ask("rerere/status rerere/diff rerere/remaining", ""),
     ask("bisect/log", ""),
     ask(
@@ -119,14 +119,14 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     ])
     // `git config a.b --list` sets `a.b`: options after the first operand are not options.
     .style(OptionStyle::Posix)
-    .judged(config),
+    .with_evaluator(config),
     ask("var", "-l"),
     ask("version", "--build-options"),
     ask(
         "help",
         "-agcv --all --guides --config --no-external-commands --no-aliases --verbose",
     )
-    .judged(help),
+    .with_evaluator(help),
     ask(
         "column",
         "--command= --mode=? --raw-mode= --width= --indent= --nl= --padding=",
@@ -150,7 +150,7 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
         writes("--in-place", "changes the files in place"),
         runs("--trailer=", "starts the commands that the configuration names"),
     ])
-    .judged(trailers),
+    .with_evaluator(trailers),
     CommandSpec::unsure("verify-commit verify-tag", "it starts gpg"),
     CommandSpec::unsure(
         "credential credential-store credential-cache",
@@ -163,7 +163,7 @@ const fn ask(names: &'static str, options: &'static str) -> CommandSpec {
 }
 
 fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    parsed.finding(Operands::Text)
+    parsed.finding(OperandKind::Text)
 }
 
 /// Options that make git list, regardless of the operands.
@@ -202,7 +202,7 @@ fn list_references(parsed: &ParsedArguments<'_>) -> CommandFinding {
             && text.is_none_or(|text| text.contains("signature"))
     });
     if let (None, Some(given)) = (parsed.verdict(), signature) {
-        return CommandFinding::unknown("a signature in the format starts gpg").at(given.span);
+        return CommandFinding::unknown("a signature in the format starts gpg").with_span(given.span);
     }
     // git takes the argument after these options as their value even if it looks like an option.
     let swallowed = parsed.argv.windows(2).find(|pair| {
@@ -216,7 +216,7 @@ fn list_references(parsed: &ParsedArguments<'_>) -> CommandFinding {
         takes && pair[1].text().is_none_or(|text| text.starts_with('-'))
     });
     if let (None, Some(pair)) = (parsed.verdict(), swallowed) {
-        return CommandFinding::unknown("an option may be the value of another").at(pair[1].span);
+        return CommandFinding::unknown("an option may be the value of another").with_span(pair[1].span);
     }
     finding(parsed)
 }
@@ -301,7 +301,7 @@ fn config(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.verdict().is_none() && !reads {
         return parsed.with_effects(
             CommandFinding::mutating("it changes the configuration"),
-            Operands::Text,
+            OperandKind::Text,
         );
     }
     finding(parsed)
@@ -317,13 +317,13 @@ fn help(parsed: &ParsedArguments<'_>) -> CommandFinding {
 
 fn trailers(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if !parsed.has("--in-place") {
-        return parsed.finding(Operands::Files);
+        return parsed.finding(OperandKind::Files);
     }
     let mut finding = finding(parsed);
     let writes = parsed.operands.iter().map(|arg| {
         Effect::Write(FileWrite {
             path: (*arg).clone(),
-            how: WriteKind::OptionWrite,
+            kind: WriteKind::OptionWrite,
         })
     });
     finding.effects.extend(writes);

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::{self, ParsedArguments},
-        spec::{CommandSpec, Operands, UnsafeOption, runs},
+        spec::{CommandSpec, OperandKind, UnsafeOption, runs},
     },
     effect::{CommandFinding, Effect, RuleCoverage},
 };
@@ -20,30 +20,30 @@ const REFUSED: &[UnsafeOption] = &[
 ];
 
 pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
-    talk(
+    network_spec(
         "push",
         "-vqdnfu -o: -46 --repo= --push-option= --force-with-lease=? --recurse-submodules= \
          --signed=?",
     )
-    .judged(push),
-    talk("send-pack http-push", "").judged(push),
-    talk(
+    .with_evaluator(push),
+    network_spec("send-pack http-push", "").with_evaluator(push),
+    network_spec(
         "pull",
         "-vqnfrapk -s: -X: -j: -o: -46 --cleanup= --strategy= --strategy-option= --depth= --jobs= \
          --shallow-since= --shallow-exclude= --deepen= --refmap= --server-option= --negotiation-tip= \
          --rebase=? --filter=",
     )
-    .judged(pull),
-    talk(
+    .with_evaluator(pull),
+    network_spec(
         "fetch",
         "-vqafmtnpPku -j: -o: -46 --depth= --jobs= --shallow-since= --shallow-exclude= --deepen= \
          --refmap= --server-option= --negotiation-tip= --filter=",
     )
-    .judged(fetch),
-    talk("fetch-pack http-fetch remote-http remote-https", "").judged(fetch),
-    talk("ls-remote", "-qthb -o: --sort= --server-option=").judged(ls_remote),
-    talk("send-email imap-send", "").judged(mail),
-    talk(
+    .with_evaluator(fetch),
+    network_spec("fetch-pack http-fetch remote-http remote-https", "").with_evaluator(fetch),
+    network_spec("ls-remote", "-qthb -o: --sort= --server-option=").with_evaluator(ls_remote),
+    network_spec("send-email imap-send", "").with_evaluator(mail),
+    network_spec(
         "clone",
         "-vqnls -j: -o: -b: -46 --template< --reference< --reference-if-able< --jobs= --origin= \
          --branch= --depth= --shallow-since= --shallow-exclude= --separate-git-dir= --server-option= \
@@ -53,10 +53,10 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
         runs("-u: --upload-pack=", "chooses the program that runs on the other side"),
         runs("-c: --config=", "injects configuration"),
     ])
-    .judged(clone),
+    .with_evaluator(clone),
 ];
 
-const fn talk(names: &'static str, options: &'static str) -> CommandSpec {
+const fn network_spec(names: &'static str, options: &'static str) -> CommandSpec {
     CommandSpec::prints(names, options).refusing(REFUSED)
 }
 
@@ -89,7 +89,7 @@ fn mail(parsed: &ParsedArguments<'_>) -> CommandFinding {
 /// Returns the finding of a refused option, otherwise the usual finding of the subcommand.
 fn judge(parsed: &ParsedArguments<'_>, usual: CommandFinding) -> CommandFinding {
     let finding = match parsed.verdict() {
-        Some(refused) if refused.cover == RuleCoverage::Exact => CommandFinding {
+        Some(refused) if refused.coverage == RuleCoverage::Exact => CommandFinding {
             verdict: usual.verdict,
             ..refused
         },
@@ -105,7 +105,7 @@ fn contacting(finding: CommandFinding, source: Option<&Arg>) -> CommandFinding {
     };
     if source.text().is_some_and(|text| text.starts_with("ext::")) {
         let why = "an ext:: address runs a command";
-        return CommandFinding::unknown(why).at(source.span).exact();
+        return CommandFinding::unknown(why).with_span(source.span).requiring_exact_rule();
     }
     let local = source
         .text()
@@ -116,13 +116,13 @@ fn contacting(finding: CommandFinding, source: Option<&Arg>) -> CommandFinding {
     let mut finding = finding;
     finding
         .effects
-        .extend(hosts::contacts(source, hosts::of_remote_path));
+        .extend(hosts::contacts(source, hosts::remote_path_host));
     finding
 }
 
 fn clone(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = judge(parsed, CommandFinding::mutating("it copies a repository"));
-    finding = parsed.with_effects(finding, Operands::Text);
+    finding = parsed.with_effects(finding, OperandKind::Text);
     let target = match (parsed.operands.get(1), parsed.operands.first()) {
         (Some(target), _) => Some((*target).clone()),
         (None, Some(source)) => source.text().map(|text| {

@@ -462,7 +462,7 @@ fn what_starts_programs_needs_an_exact_rule_and_shows_them() {
         "git config -e",
     ];
     for line in exact {
-        assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+        assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
     }
     let rebase = find("git rebase --exec 'make test' main");
     assert_eq!(rebase.verdict, EffectVerdict::Mutating);

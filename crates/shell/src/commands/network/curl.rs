@@ -1,17 +1,17 @@
 //! curl.
 
-use super::{host_of, inside, kept_name, refused, write};
+use super::{host_of, inside, download_name, refused, write};
 use crate::{
     arg::Arg,
     commands::{
         hosts,
         options::{self, GivenOption, ParsedArguments},
-        spec::{CommandEntry, CommandSpec, Operands, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, runs},
     },
     effect::{CommandFinding, Effect, EffectVerdict, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&CURL)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[KnownCommand::Spec(&CURL)];
 
 /// The full list of curl's options. If an option is missing, its value is read as an operand and
 /// therefore as a host.
@@ -66,7 +66,7 @@ static CURL: CommandSpec = CommandSpec::prints(
         "talks to a local service",
     ),
 ])
-.judged(curl);
+.with_evaluator(curl);
 
 fn curl(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut effects = Vec::new();
@@ -93,7 +93,7 @@ fn curl(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
     let keeps = ["-O", "--remote-name", "--remote-name-all"];
     if keeps.iter().any(|name| parsed.has(name)) {
-        let names = urls.iter().filter_map(|url| kept_name(url));
+        let names = urls.iter().filter_map(|url| download_name(url));
         effects.extend(names.map(|name| write(&inside(directory, name), WriteKind::OptionWrite)));
     }
     let asks = ["-V", "--version", "-h", "--help", "-M", "--manual"];
@@ -110,7 +110,7 @@ fn curl(parsed: &ParsedArguments<'_>) -> CommandFinding {
         None if writes => CommandFinding::mutating("it writes what a host sends into a file"),
         None => CommandFinding::unknown("it contacts a host"),
     };
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     finding.effects.extend(effects);
     if finding.verdict != EffectVerdict::ReadOnly && urls.is_empty() {
         finding.effects.push(Effect::Net(None));
@@ -262,8 +262,8 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(verdict(line), expected, "{line}");
         }
-        assert_eq!(find("curl --config f").cover, RuleCoverage::Exact);
-        assert_eq!(find("curl --unix-socket s x").cover, RuleCoverage::Exact);
+        assert_eq!(find("curl --config f").coverage, RuleCoverage::Exact);
+        assert_eq!(find("curl --unix-socket s x").coverage, RuleCoverage::Exact);
     }
 
     #[test]

@@ -16,26 +16,26 @@ use crate::{
 /// Returns the finding of a refused option that needs an exact rule.
 fn refused(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let finding = parsed.verdict()?;
-    (finding.cover == crate::effect::RuleCoverage::Exact).then_some(finding)
+    (finding.coverage == crate::effect::RuleCoverage::Exact).then_some(finding)
 }
 
 fn write(path: &Arg, how: WriteKind) -> Effect {
     Effect::Write(FileWrite {
         path: path.clone(),
-        how,
+        kind: how,
     })
 }
 
 /// Returns the host of a URL. The scheme may be missing, as with curl and wget.
 fn host_of(text: &str) -> Option<String> {
-    hosts::of_url(text).or_else(|| {
+    hosts::url_host(text).or_else(|| {
         let authority = text.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-        (!text.contains("://")).then(|| hosts::of_authority(authority))?
+        (!text.contains("://")).then(|| hosts::authority_host(authority))?
     })
 }
 
 /// Returns the last part of a URL's path, which is the file name of the download.
-fn kept_name(url: &Arg) -> Option<Arg> {
+fn download_name(url: &Arg) -> Option<Arg> {
     let text = url.text()?;
     let path = text.split_once("://").map_or(text, |(_, rest)| rest);
     let path = path.split(['?', '#']).next().unwrap_or_default();

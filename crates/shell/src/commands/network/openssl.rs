@@ -5,23 +5,23 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, writes},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, Effect},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("openssl", openssl)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("openssl", openssl)];
 
 const OUT: &[UnsafeOption] = &[writes("-out> -writerand>", "writes a file")];
 
 const OPENSSL: VerbProgram = VerbProgram {
     before: CommandSpec::prints("openssl", "").style(OptionStyle::Posix).strict(),
     verbs: &[
-        look("version", "-a -b -c -d -e -f -m -o -p -r -v"),
-        look("help list ciphers", "-v -V -s -help -commands -digest-commands -cipher-commands \
+        read_only_spec("version", "-a -b -c -d -e -f -m -o -p -r -v"),
+        read_only_spec("help list ciphers", "-v -V -s -help -commands -digest-commands -cipher-commands \
               -public-key-algorithms -1 -tls1_2 -tls1_3 -ssl3 -stdname -psk -srp -convert:"),
-        look(
+        read_only_spec(
             "x509 req crl",
             "-in< -inform: -text -noout -subject -issuer -dates -startdate -enddate -serial \
              -fingerprint -hash -subject_hash -issuer_hash -subject_hash_old -issuer_hash_old -pubkey \
@@ -29,20 +29,20 @@ const OPENSSL: VerbProgram = VerbProgram {
              -sha384 -sha512 -md5 -checkend: -checkhost: -checkemail: -checkip: -alias -verify -lastupdate \
              -nextupdate -crlnumber -help",
         ),
-        look(
+        read_only_spec(
             "dgst sha1 sha256 sha384 sha512 md5 sha224",
             "-sha1 -sha224 -sha256 -sha384 -sha512 -sha3-256 -sha3-512 -md5 -blake2b512 -blake2s256 -r \
              -hex -c -binary -list -help",
         )
-        .operands(Operands::Files),
-        look("asn1parse", "-in< -inform: -i -dump -strparse: -offset: -length: -noout -help"),
-        look("verify", "-CAfile< -CApath: -untrusted< -purpose: -verbose -show_chain -partial_chain -help")
-            .operands(Operands::Files),
-        look("rand", "-hex -base64 -help"),
-        look("errstr prime", "-hex -checks: -help"),
+        .operands(OperandKind::Files),
+        read_only_spec("asn1parse", "-in< -inform: -i -dump -strparse: -offset: -length: -noout -help"),
+        read_only_spec("verify", "-CAfile< -CApath: -untrusted< -purpose: -verbose -show_chain -partial_chain -help")
+            .operands(OperandKind::Files),
+        read_only_spec("rand", "-hex -base64 -help"),
+        read_only_spec("errstr prime", "-hex -checks: -help"),
         CommandSpec::unsure("s_client s_time", "it contacts a host")
             .style(OptionStyle::Words)
-            .judged(connect),
+            .with_evaluator(connect),
     ],
     others: &[
         unsure("s_server ocsp tsget", "it talks to a host").contacting(),
@@ -55,7 +55,7 @@ const OPENSSL: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known",
 };
 
-const fn look(names: &'static str, options: &'static str) -> CommandSpec {
+const fn read_only_spec(names: &'static str, options: &'static str) -> CommandSpec {
     CommandSpec::prints(names, options)
         .refusing(OUT)
         .style(OptionStyle::Words)
@@ -76,7 +76,7 @@ fn connect(parsed: &ParsedArguments<'_>) -> CommandFinding {
     });
     finding
         .effects
-        .extend(named.flat_map(|pair| hosts::contacts(&pair[1], hosts::of_authority)));
+        .extend(named.flat_map(|pair| hosts::contacts(&pair[1], hosts::authority_host)));
     if finding.effects.is_empty() {
         finding.effects.push(Effect::Net(None));
     }

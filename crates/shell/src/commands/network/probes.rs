@@ -6,29 +6,29 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, runs},
     },
     effect::{CommandFinding, Effect},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&LOOKUPS),
-    CommandEntry::Spec(&PROBES),
-    CommandEntry::Spec(&CONNECTIONS),
-    CommandEntry::Own("socat", socat),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&LOOKUPS),
+    KnownCommand::Spec(&PROBES),
+    KnownCommand::Spec(&CONNECTIONS),
+    KnownCommand::Own("socat", socat),
 ];
 
 static LOOKUPS: CommandSpec = CommandSpec::prints(
     "dig host nslookup drill kdig delv whois resolvectl systemd-resolve avahi-resolve",
     "-46 -b: -c: -f< -k: -p: -q: -t: -x: -h: -W: -R: -N: -m: -avClrTswV",
 )
-.judged(lookup);
+.with_evaluator(lookup);
 
 static PROBES: CommandSpec = CommandSpec::prints(
     "ping ping6 fping arping traceroute traceroute6 tracepath tcptraceroute mtr nmap masscan hping3",
     "-46AaBbDdfhLnOqRrUvVe -c: -i: -I: -l: -m: -M: -p: -Q: -s: -S: -t: -T: -w: -W: -F: -g: -N: -z:",
 )
-.judged(probe);
+.with_evaluator(probe);
 
 static CONNECTIONS: CommandSpec = CommandSpec::prints(
     "nc netcat ncat telnet rlogin",
@@ -38,16 +38,16 @@ static CONNECTIONS: CommandSpec = CommandSpec::prints(
     "-e: -c: --exec= --sh-exec= --lua-exec=",
     "starts a program for the connection",
 )])
-.judged(connect);
+.with_evaluator(connect);
 
 fn lookup(parsed: &ParsedArguments<'_>) -> CommandFinding {
     named(parsed, "it looks up names", |text| {
-        hosts::of_authority(text.trim_start_matches('@'))
+        hosts::authority_host(text.trim_start_matches('@'))
     })
 }
 
 fn probe(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    named(parsed, "it contacts a host", hosts::of_authority)
+    named(parsed, "it contacts a host", hosts::authority_host)
 }
 
 fn connect(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -57,7 +57,7 @@ fn connect(parsed: &ParsedArguments<'_>) -> CommandFinding {
     } else {
         "it connects to a host"
     };
-    named(parsed, why, hosts::of_authority)
+    named(parsed, why, hosts::authority_host)
 }
 
 /// Adds every operand that may be a host. A port, a record type and an option of dig are not hosts.
@@ -67,7 +67,7 @@ fn named(
     host: fn(&str) -> Option<String>,
 ) -> CommandFinding {
     let finding = refused(parsed).unwrap_or_else(|| CommandFinding::unknown(why));
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     let words = parsed.operands.iter().filter(|arg| {
         arg.text().is_none_or(|text| {
             let number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -89,7 +89,7 @@ fn named(
 
 /// socat's addresses name what it connects: `TCP:host:port`, `EXEC:…`, `OPEN:file`.
 fn socat(argv: &[Arg]) -> CommandFinding {
-    let mut finding = CommandFinding::unknown("it connects two addresses").exact();
+    let mut finding = CommandFinding::unknown("it connects two addresses").requiring_exact_rule();
     for arg in argv.get(1..).unwrap_or_default() {
         let Some(text) = arg.text() else {
             finding.effects.push(Effect::Net(None));
@@ -102,7 +102,7 @@ fn socat(argv: &[Arg]) -> CommandFinding {
         let connects = ["TCP", "UDP", "OPENSSL", "SSL", "SOCKS", "PROXY", "SCTP"];
         let listens = kind.contains("LISTEN");
         if !listens && connects.iter().any(|known| kind.starts_with(known)) {
-            finding.effects.push(Effect::Net(hosts::of_authority(rest)));
+            finding.effects.push(Effect::Net(hosts::authority_host(rest)));
         }
     }
     finding
@@ -152,7 +152,7 @@ mod tests {
             "ncat --sh-exec x host 80",
             "socat - EXEC:sh",
         ] {
-            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
         }
         assert_well_formed(&[LOOKUPS, PROBES, CONNECTIONS]);
     }

@@ -6,17 +6,17 @@ use crate::{
     commands::{
         hosts,
         options::{self, ParsedArguments},
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&SSH),
-    CommandEntry::Spec(&SCP),
-    CommandEntry::Spec(&SFTP),
-    CommandEntry::Spec(&AROUND),
-    CommandEntry::Spec(&KEYGEN),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&SSH),
+    KnownCommand::Spec(&SCP),
+    KnownCommand::Spec(&SFTP),
+    KnownCommand::Spec(&AROUND),
+    KnownCommand::Spec(&KEYGEN),
 ];
 
 const REFUSED: &[UnsafeOption] = &[runs(
@@ -34,32 +34,32 @@ static SSH: CommandSpec = CommandSpec::prints(
     "injects configuration or opens a tunnel",
 )])
 .style(OptionStyle::Posix)
-.judged(ssh);
+.with_evaluator(ssh);
 
 fn ssh(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding =
         refused(parsed).unwrap_or_else(|| CommandFinding::unknown("it runs commands on a host"));
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     let jumps = parsed.options.iter().filter(|given| given.name == "-J");
     let jumps = jumps.filter_map(|given| given.value.as_ref());
     let first = parsed.operands.first().copied();
     let all = first.into_iter().chain(jumps);
     finding
         .effects
-        .extend(all.flat_map(|host| hosts::contacts(host, of_login)));
+        .extend(all.flat_map(|host| hosts::contacts(host, login_host)));
     if parsed.operands.is_empty() {
         finding.effects.push(Effect::Net(None));
     }
     finding
 }
 
-fn of_login(text: &str) -> Option<String> {
-    hosts::of_url(text).or_else(|| hosts::of_authority(text))
+fn login_host(text: &str) -> Option<String> {
+    hosts::url_host(text).or_else(|| hosts::authority_host(text))
 }
 
 static SCP: CommandSpec = CommandSpec::prints("scp", "-346ABCOpqRrTv -c: -i< -J: -l: -P: -X:")
     .refusing(REFUSED)
-    .judged(scp);
+    .with_evaluator(scp);
 
 fn scp(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut effects = Vec::new();
@@ -86,7 +86,7 @@ fn scp(parsed: &ParsedArguments<'_>) -> CommandFinding {
             CommandFinding::mutating("it copies files from a host")
         }
     });
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     finding.effects.extend(effects);
     finding
 }
@@ -97,7 +97,7 @@ fn elsewhere(arg: &Arg) -> Option<Effect> {
     };
     let before = text.split(':').next().unwrap_or_default();
     let remote = text.contains("://") || (text.contains(':') && !before.contains('/'));
-    remote.then(|| Effect::Net(hosts::of_remote_path(text)))
+    remote.then(|| Effect::Net(hosts::remote_path_host(text)))
 }
 
 static SFTP: CommandSpec = CommandSpec::prints(
@@ -108,14 +108,14 @@ static SFTP: CommandSpec = CommandSpec::prints(
     "-o: -F: -S: -D: -s:",
     "injects configuration or starts a program",
 )])
-.judged(sftp);
+.with_evaluator(sftp);
 
 fn sftp(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = refused(parsed)
         .unwrap_or_else(|| CommandFinding::unknown("it exchanges files with a host"));
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     let contacts = match parsed.operands.first() {
-        Some(host) => hosts::contacts(host, of_login),
+        Some(host) => hosts::contacts(host, login_host),
         None => vec![Effect::Net(None)],
     };
     finding.effects.extend(contacts);
@@ -123,12 +123,12 @@ fn sftp(parsed: &ParsedArguments<'_>) -> CommandFinding {
 }
 
 static AROUND: CommandSpec =
-    CommandSpec::prints("ssh-copy-id ssh-keyscan sshfs", "").judged(around);
+    CommandSpec::prints("ssh-copy-id ssh-keyscan sshfs", "").with_evaluator(around);
 
 fn around(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = CommandFinding::unknown("it contacts a host");
     let named = parsed.operands.iter();
-    let named = named.flat_map(|host| hosts::contacts(host, of_login));
+    let named = named.flat_map(|host| hosts::contacts(host, login_host));
     finding.effects.extend(named);
     finding
 }
@@ -136,11 +136,11 @@ fn around(parsed: &ParsedArguments<'_>) -> CommandFinding {
 /// `-l` shows a fingerprint; all other modes create or change keys.
 static KEYGEN: CommandSpec = CommandSpec::prints("ssh-keygen", "-lv -f< -E:")
     .strict()
-    .judged(keygen);
+    .with_evaluator(keygen);
 
 fn keygen(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.verdict().is_none() && parsed.has("-l") {
-        return parsed.finding(Operands::Text);
+        return parsed.finding(OperandKind::Text);
     }
     let file = parsed
         .value("-f")
@@ -187,7 +187,7 @@ mod tests {
             "scp -S x a host:",
             "sftp -D x host",
         ] {
-            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
         }
         assert_well_formed(&[SSH, SCP, SFTP, KEYGEN]);
         assert_read_only(&["ssh-keygen -l -f key.pub", "ssh-keygen -lf key.pub -E md5"]);

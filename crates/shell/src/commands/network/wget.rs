@@ -1,20 +1,20 @@
 //! wget and other programs that download.
 
-use super::{host_of, inside, kept_name, refused, write};
+use super::{host_of, inside, download_name, refused, write};
 use crate::{
     arg::Arg,
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&WGET),
-    CommandEntry::Spec(&DOWNLOADERS),
-    CommandEntry::Spec(&BROWSERS),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&WGET),
+    KnownCommand::Spec(&DOWNLOADERS),
+    KnownCommand::Spec(&BROWSERS),
 ];
 
 static WGET: CommandSpec = CommandSpec::prints(
@@ -46,7 +46,7 @@ static WGET: CommandSpec = CommandSpec::prints(
     runs("-e: --execute= --config=", "injects configuration"),
     runs("--use-askpass=", "starts a program"),
 ])
-.judged(wget);
+.with_evaluator(wget);
 
 fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let document = parsed.value("-O").or(parsed.value("--output-document"));
@@ -75,7 +75,7 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
             let names = parsed
                 .operands
                 .iter()
-                .map(|url| kept_name(url).unwrap_or_else(|| Arg::literal("index.html", url.span)));
+                .map(|url| download_name(url).unwrap_or_else(|| Arg::literal("index.html", url.span)));
             names
                 .map(|name| write(&inside(directory, name), WriteKind::OperandWrite))
                 .collect()
@@ -113,7 +113,7 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
         }
         None => CommandFinding::unknown("it contacts a host"),
     };
-    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let mut finding = parsed.with_effects(finding, OperandKind::Text);
     let hosts = parsed
         .operands
         .iter()
@@ -129,13 +129,13 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
 
 static DOWNLOADERS: CommandSpec =
     CommandSpec::prints("aria2c axel yt-dlp youtube-dl http https xh xhs httpie", "")
-        .judged(downloader);
+        .with_evaluator(downloader);
 
 fn downloader(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
 }
 
-static BROWSERS: CommandSpec = CommandSpec::prints("lynx w3m links elinks", "").judged(browser);
+static BROWSERS: CommandSpec = CommandSpec::prints("lynx w3m links elinks", "").with_evaluator(browser);
 
 fn browser(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
@@ -190,7 +190,7 @@ mod tests {
             "wget --config=f a.com",
             "wget --use-askpass=x a.com",
         ] {
-            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(find(line).coverage, RuleCoverage::Exact, "{line}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lines that the tests execute.
 
-use super::{find, is_installed, pieces::AWKS, project, run, tree, words};
+use super::{find, is_installed, pieces::AWKS, project, run, tree, literal_words};
 use crate::effect::EffectVerdict;
 
 /// Runs a line in a fresh project and returns whether it changed a file. `None` if the program is
@@ -16,7 +16,7 @@ fn changes(line: &[&str]) -> Option<bool> {
 }
 
 fn assert_changes_nothing(line: &str) {
-    let words = words(line);
+    let words = literal_words(line);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let finding = find(&words);
     assert_eq!(
@@ -30,7 +30,7 @@ fn assert_changes_nothing(line: &str) {
 
 /// Asserts that the analysis does not call the line read-only, and that the line changes a file.
 fn assert_changes_something(line: &str) {
-    let words = words(line);
+    let words = literal_words(line);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     assert_ne!(find(&words).verdict, EffectVerdict::ReadOnly, "{line}");
     assert_ne!(changes(&words), Some(false), "{line} changed nothing");
@@ -166,7 +166,7 @@ fn what_is_started_is_handed_on() {
         "fdfind c.txt -x touch out",
         "fdfind c.txt -X touch out",
     ] {
-        let words = words(line);
+        let words = literal_words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         assert_eq!(find(&words).starts.len(), 1, "{line}");
         assert_ne!(changes(&words), Some(false), "{line} changed nothing");

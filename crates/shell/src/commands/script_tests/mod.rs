@@ -16,7 +16,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{look, testing::argv};
+use super::{evaluate_command, testing::argv};
 use crate::{arg::Arg, ast::Span, effect::CommandFinding};
 
 /// A small project that a program may spoil.
@@ -86,11 +86,11 @@ fn run(dir: &Path, argv: &[&str]) {
 fn find(words: &[&str]) -> CommandFinding {
     let span = Span { start: 0, end: 0 };
     let argv: Vec<Arg> = words.iter().map(|word| Arg::literal(*word, span)).collect();
-    look(words[0], &argv)
+    evaluate_command(words[0], &argv)
 }
 
 /// Returns the arguments of a line without expansions.
-fn words(line: &str) -> Vec<String> {
+fn literal_words(line: &str) -> Vec<String> {
     let argv = argv(line);
     let texts = argv.iter().map(|arg| arg.text().map(str::to_owned));
     texts

@@ -21,7 +21,7 @@ pub(super) fn read(script: &str) -> ScriptProgram {
     }
 }
 
-type Step = Result<(), Cow<'static, str>>;
+type SedStep = Result<(), Cow<'static, str>>;
 
 struct SedReader<'a> {
     script: &'a str,
@@ -61,7 +61,7 @@ impl<'a> SedReader<'a> {
         line
     }
 
-    fn commands(&mut self) -> Step {
+    fn commands(&mut self) -> SedStep {
         let mut open = 0_usize;
         loop {
             self.skip(|byte| byte == b';' || is_blank(byte) || matches!(byte, b'\n' | 11..=13));
@@ -130,7 +130,7 @@ impl<'a> SedReader<'a> {
     }
 
     /// Expects the end of a command: a line break, `;`, `}` or a comment.
-    fn end(&mut self) -> Step {
+    fn end(&mut self) -> SedStep {
         self.blanks();
         match self.peek() {
             None | Some(b'}' | b'#') => Ok(()),
@@ -142,7 +142,7 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    fn addresses(&mut self) -> Step {
+    fn addresses(&mut self) -> SedStep {
         if !self.address()? {
             return Ok(());
         }
@@ -195,7 +195,7 @@ impl<'a> SedReader<'a> {
         Ok(true)
     }
 
-    fn substitute(&mut self) -> Step {
+    fn substitute(&mut self) -> SedStep {
         let delimiter = self.delimiter()?;
         self.pattern(delimiter)?;
         self.replacement(delimiter)?;
@@ -230,7 +230,7 @@ impl<'a> SedReader<'a> {
 
     /// Reads a pattern and the delimiter after it. Inside a bracket expression, the delimiter is an
     /// ordinary character.
-    fn pattern(&mut self, delimiter: u8) -> Step {
+    fn pattern(&mut self, delimiter: u8) -> SedStep {
         loop {
             match self.next() {
                 Some(byte) if byte == delimiter => return Ok(()),
@@ -248,7 +248,7 @@ impl<'a> SedReader<'a> {
     }
 
     /// Reads a bracket expression after its `[`.
-    fn bracket(&mut self) -> Step {
+    fn bracket(&mut self) -> SedStep {
         const OPEN: &str = "its script has a bracket expression that does not end";
         if self.peek() == Some(b'^') {
             self.at += 1;
@@ -277,7 +277,7 @@ impl<'a> SedReader<'a> {
     }
 
     /// Reads a replacement or a part of `y`, and the delimiter after it.
-    fn replacement(&mut self, delimiter: u8) -> Step {
+    fn replacement(&mut self, delimiter: u8) -> SedStep {
         loop {
             match self.next() {
                 Some(byte) if byte == delimiter => return Ok(()),
@@ -292,7 +292,7 @@ impl<'a> SedReader<'a> {
 
     /// Reads a label. Versions differ about the characters in a label, so it must be plain and end
     /// where all versions see its end.
-    fn label(&mut self) -> Step {
+    fn label(&mut self) -> SedStep {
         self.blanks();
         self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'));
         if self.peek() == Some(b'}') {
@@ -315,7 +315,7 @@ impl<'a> SedReader<'a> {
 
     /// Reads the text of `a`, `i` and `c`: up to the end of the line, and further lines after a
     /// backslash.
-    fn text(&mut self) -> Step {
+    fn text(&mut self) -> SedStep {
         const ODD: &str = "its script adds text in an odd way";
         self.blanks();
         if self.peek() == Some(b'\\') {

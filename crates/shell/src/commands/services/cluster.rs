@@ -4,14 +4,14 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs, writes},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, EffectVerdict},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] =
-    &[CommandEntry::Own("kubectl oc", kubectl)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] =
+    &[KnownCommand::Own("kubectl oc", kubectl)];
 
 /// Options that every verb accepts, before it and after it.
 macro_rules! everywhere {
@@ -98,7 +98,7 @@ const KUBECTL: VerbProgram = VerbProgram {
                 " --api-group= --cached=? --categories= --namespaced=? --verbs= "
             ),
         ),
-        ask("api-versions cluster-info", everywhere!()).operands(Operands::None),
+        ask("api-versions cluster-info", everywhere!()).operands(OperandKind::None),
         ask(
             "version",
             concat!(everywhere!(), " -o: --output= --client=? --short=? "),
@@ -146,7 +146,7 @@ const KUBECTL: VerbProgram = VerbProgram {
             "whoami project projects",
             concat!(everywhere!(), " -q --short=? "),
         )
-        .judged(about_me),
+        .with_evaluator(about_me),
     ],
     others: &[
         unsure(
@@ -181,7 +181,7 @@ const KUBECTL: VerbProgram = VerbProgram {
 };
 
 const fn ask(names: &'static str, options: &'static str) -> CommandSpec {
-    verb(names, options).refusing(REFUSED).judged(judge)
+    verb(names, options).refusing(REFUSED).with_evaluator(judge)
 }
 
 fn kubectl(argv: &[Arg]) -> CommandFinding {
@@ -189,7 +189,7 @@ fn kubectl(argv: &[Arg]) -> CommandFinding {
 }
 
 fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     if finding.verdict != EffectVerdict::ReadOnly {
         return finding;
     }
@@ -198,12 +198,12 @@ fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
         Some("get" | "describe")
     );
     if reads && let Some(secret) = parsed.operands.iter().find(|arg| names_secrets(arg)) {
-        return CommandFinding::unknown("it prints secrets").at(secret.span);
+        return CommandFinding::unknown("it prints secrets").with_span(secret.span);
     }
-    if parsed.spec.operands == Operands::None
+    if parsed.spec.operands == OperandKind::None
         && let Some(more) = parsed.operands.first()
     {
-        return CommandFinding::unknown("what it would print is not known").at(more.span);
+        return CommandFinding::unknown("what it would print is not known").with_span(more.span);
     }
     // `-o jsonpath-file=f` and similar formats read a file.
     let from_file = parsed.options.iter().find(|given| {
@@ -212,7 +212,7 @@ fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
         prints && text.is_none_or(|text| text.contains("-file") || given.name == "--template")
     });
     match from_file {
-        Some(given) => CommandFinding::unknown("its format may come from a file").at(given.span),
+        Some(given) => CommandFinding::unknown("its format may come from a file").with_span(given.span),
         None => finding,
     }
 }
@@ -231,7 +231,7 @@ fn names_secrets(arg: &Arg) -> bool {
 fn about_me(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
         Some(_) if parsed.verdict().is_none() => CommandFinding::mutating("it changes the project"),
-        _ => parsed.finding(Operands::Text),
+        _ => parsed.finding(OperandKind::Text),
     }
 }
 

@@ -4,14 +4,14 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] =
-    &[CommandEntry::Own("gh", gh), CommandEntry::Own("glab", glab)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] =
+    &[KnownCommand::Own("gh", gh), KnownCommand::Own("glab", glab)];
 
 /// Options that most verbs accept: another repository of the same host, and the output format.
 macro_rules! printing {
@@ -140,7 +140,7 @@ const GH: VerbProgram = VerbProgram {
         ),
         ask("status", " -e: -o: --exclude= --org= --help "),
         ask("alias/list alias/ls extension/list extension/ls", "--help"),
-        ask("config/list config/ls config/get", "--help").judged(config),
+        ask("config/list config/ls config/get", "--help").with_evaluator(config),
         verb("auth/status", "-a --active --help").refusing(&[
             runs("-t --show-token", "prints a token"),
             runs("-h: --hostname=", "chooses another endpoint"),
@@ -154,7 +154,7 @@ const GH: VerbProgram = VerbProgram {
             runs("--input=", "sends data"),
             runs("--hostname=", "chooses another endpoint"),
         ])
-        .judged(api),
+        .with_evaluator(api),
     ],
     others: &[
         unsure("auth/token", "it prints a token"),
@@ -176,7 +176,7 @@ const GH: VerbProgram = VerbProgram {
 };
 
 const fn ask(names: &'static str, options: &'static str) -> CommandSpec {
-    verb(names, options).refusing(REFUSED).judged(judge)
+    verb(names, options).refusing(REFUSED).with_evaluator(judge)
 }
 
 fn gh(argv: &[Arg]) -> CommandFinding {
@@ -193,7 +193,7 @@ fn glab(argv: &[Arg]) -> CommandFinding {
 }
 
 fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     if finding.verdict != EffectVerdict::ReadOnly {
         return finding;
     }
@@ -202,7 +202,7 @@ fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let repositories = repositories.filter_map(|given| given.value.as_ref());
     let mut all = repositories.chain(parsed.operands.iter().copied());
     match all.find(|arg| names_host(arg)) {
-        Some(arg) => CommandFinding::unknown("it names a host").at(arg.span),
+        Some(arg) => CommandFinding::unknown("it names a host").with_span(arg.span),
         None => finding,
     }
 }
@@ -221,7 +221,7 @@ fn config(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .iter()
         .find(|arg| arg.text().is_some_and(|text| text.contains("token")));
     match token {
-        Some(arg) => CommandFinding::unknown("it prints a token").at(arg.span),
+        Some(arg) => CommandFinding::unknown("it prints a token").with_span(arg.span),
         None => judge(parsed),
     }
 }
@@ -229,7 +229,7 @@ fn config(parsed: &ParsedArguments<'_>) -> CommandFinding {
 /// Analyzes `gh api`. The request is certainly a GET if it has no data, no other method, and a path
 /// on the usual host.
 fn api(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text).with(Effect::Net(None));
+    let finding = parsed.finding(OperandKind::Text).with(Effect::Net(None));
     if finding.verdict != EffectVerdict::ReadOnly {
         return finding;
     }
@@ -257,7 +257,7 @@ fn api(parsed: &ParsedArguments<'_>) -> CommandFinding {
     });
     if let Some(given) = unclear {
         return CommandFinding::unknown("it may be more than a GET")
-            .at(given.span)
+            .with_span(given.span)
             .with(Effect::Net(None));
     }
     match parsed.operands[..] {

@@ -4,16 +4,16 @@ use crate::{
     arg::Arg,
     commands::{
         options::{self, ParsedArguments},
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs, writes},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("docker", docker),
-    CommandEntry::Own("podman", podman),
-    CommandEntry::Own("docker-compose podman-compose", launched_compose),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("docker", docker),
+    KnownCommand::Own("podman", podman),
+    KnownCommand::Own("docker-compose podman-compose", launched_compose),
 ];
 
 const UNKNOWN: &str = "what this verb does is not known, or it is a plugin";
@@ -76,7 +76,7 @@ const VERBS: &[CommandSpec] = &[
         "-svl -f: --format= --size --type= --platform= --verbose --pretty --help --latest",
     ),
     verb("info system/info version", "-f: --format= --help"),
-    verb("top container/top", "--help").judged(top),
+    verb("top container/top", "--help").with_evaluator(top),
     verb(
         "stats container/stats pod/stats",
         "-al -i: --all --format= --no-stream --no-trunc --help --latest --no-reset --interval=",
@@ -111,7 +111,7 @@ const VERBS: &[CommandSpec] = &[
     ),
     verb("help", ""),
     // The arguments after `compose` belong to another program.
-    verb("compose", "").judged(compose_behind),
+    verb("compose", "").with_evaluator(compose_behind),
 ];
 
 const OTHERS: &[verbs::UnsafeVerbs] = &[
@@ -172,9 +172,9 @@ fn podman(argv: &[Arg]) -> CommandFinding {
 fn top(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.get(1) {
         Some(more) if parsed.verdict().is_none() => {
-            CommandFinding::unknown("it hands options to ps").at(more.span)
+            CommandFinding::unknown("it hands options to ps").with_span(more.span)
         }
-        _ => parsed.finding(Operands::Text),
+        _ => parsed.finding(OperandKind::Text),
     }
 }
 
@@ -261,7 +261,7 @@ fn compose(argv: &[Arg]) -> CommandFinding {
             .is_none_or(|text| text.contains("://") || text.starts_with("git@"));
         if remote {
             let effects = finding.effects;
-            finding = CommandFinding::unknown("the file may be a remote one").at(given.span);
+            finding = CommandFinding::unknown("the file may be a remote one").with_span(given.span);
             finding.effects = effects;
             finding.effects.push(Effect::Net(None));
         } else if !value.is("-") {
@@ -364,7 +364,7 @@ mod tests {
         ];
         for line in exact {
             let finding = find(line);
-            assert_eq!(finding.cover, RuleCoverage::Exact, "{line}");
+            assert_eq!(finding.coverage, RuleCoverage::Exact, "{line}");
             assert_ne!(finding.verdict, EffectVerdict::ReadOnly, "{line}");
         }
     }

@@ -3,20 +3,20 @@
 use crate::{
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, runs, writes},
+        spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, runs, writes},
     },
     effect::{CommandFinding, EffectVerdict, RuleCoverage},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&SYSTEMCTL),
-    CommandEntry::Spec(&JOURNALCTL),
-    CommandEntry::Spec(&LOGINCTL),
-    CommandEntry::Spec(&HOSTNAMECTL),
-    CommandEntry::Spec(&TIMEDATECTL),
-    CommandEntry::Spec(&LOCALECTL),
-    CommandEntry::Spec(&CRONTAB),
-    CommandEntry::Spec(&LAUNCHCTL),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&SYSTEMCTL),
+    KnownCommand::Spec(&JOURNALCTL),
+    KnownCommand::Spec(&LOGINCTL),
+    KnownCommand::Spec(&HOSTNAMECTL),
+    KnownCommand::Spec(&TIMEDATECTL),
+    KnownCommand::Spec(&LOCALECTL),
+    KnownCommand::Spec(&CRONTAB),
+    KnownCommand::Spec(&LAUNCHCTL),
 ];
 
 const ELSEWHERE: UnsafeOption = runs(
@@ -62,7 +62,7 @@ static SYSTEMCTL: CommandSpec = CommandSpec::prints(
 )
 .refusing(&[ELSEWHERE])
 .strict()
-.judged(by_verb);
+.with_evaluator(by_verb);
 
 static LOGINCTL: CommandSpec = CommandSpec::prints(
     "loginctl",
@@ -71,7 +71,7 @@ static LOGINCTL: CommandSpec = CommandSpec::prints(
 )
 .refusing(&[ELSEWHERE])
 .strict()
-.judged(by_verb);
+.with_evaluator(by_verb);
 
 static HOSTNAMECTL: CommandSpec = CommandSpec::prints(
     "hostnamectl",
@@ -79,7 +79,7 @@ static HOSTNAMECTL: CommandSpec = CommandSpec::prints(
 )
 .refusing(&[ELSEWHERE])
 .strict()
-.judged(by_verb);
+.with_evaluator(by_verb);
 
 static TIMEDATECTL: CommandSpec = CommandSpec::prints(
     "timedatectl",
@@ -87,7 +87,7 @@ static TIMEDATECTL: CommandSpec = CommandSpec::prints(
 )
 .refusing(&[ELSEWHERE])
 .strict()
-.judged(by_verb);
+.with_evaluator(by_verb);
 
 static LOCALECTL: CommandSpec = CommandSpec::prints(
     "localectl",
@@ -95,11 +95,11 @@ static LOCALECTL: CommandSpec = CommandSpec::prints(
 )
 .refusing(&[ELSEWHERE])
 .strict()
-.judged(by_verb);
+.with_evaluator(by_verb);
 
 static LAUNCHCTL: CommandSpec = CommandSpec::prints("launchctl", "")
     .strict()
-    .judged(by_verb);
+    .with_evaluator(by_verb);
 
 static JOURNALCTL: CommandSpec = CommandSpec::prints(
     "journalctl",
@@ -135,10 +135,10 @@ static CRONTAB: CommandSpec = CommandSpec::prints("crontab", "-l -u: -V")
         writes("-e", "edits the scheduled jobs"),
     ])
     .strict()
-    .judged(crontab);
+    .with_evaluator(crontab);
 
 fn by_verb(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Text);
+    let finding = parsed.finding(OperandKind::Text);
     let Some(verb) = parsed.operands.first() else {
         // launchctl prints its help; the others print lists and states.
         return finding;
@@ -154,17 +154,17 @@ fn by_verb(parsed: &ParsedArguments<'_>) -> CommandFinding {
         return finding;
     }
     match verb.text() {
-        _ if finding.cover == RuleCoverage::Exact => finding,
+        _ if finding.coverage == RuleCoverage::Exact => finding,
         None => finding,
         Some("help" | "show-environment" | "log-level" | "log-target") => {
-            CommandFinding::unknown("what it shows is not known to be safe").at(verb.span)
+            CommandFinding::unknown("what it shows is not known to be safe").with_span(verb.span)
         }
-        _ => CommandFinding::mutating("it changes the system").at(verb.span),
+        _ => CommandFinding::mutating("it changes the system").with_span(verb.span),
     }
 }
 
 fn crontab(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let finding = parsed.finding(Operands::Files);
+    let finding = parsed.finding(OperandKind::Files);
     if finding.verdict == EffectVerdict::ReadOnly && !parsed.has("-l") && !parsed.has("-V") {
         return CommandFinding {
             effects: finding.effects,
@@ -173,7 +173,7 @@ fn crontab(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
     match parsed.operands.first() {
         Some(more) if finding.verdict == EffectVerdict::ReadOnly => {
-            CommandFinding::unknown("it may replace the scheduled jobs").at(more.span)
+            CommandFinding::unknown("it may replace the scheduled jobs").with_span(more.span)
         }
         _ => finding,
     }

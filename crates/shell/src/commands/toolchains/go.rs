@@ -4,14 +4,14 @@ use crate::{
     arg::Arg,
     commands::{
         options::{ParsedArguments, written},
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, writes},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] =
-    &[CommandEntry::Own("go", go), CommandEntry::Spec(&GOFMT)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] =
+    &[KnownCommand::Own("go", evaluate_go), KnownCommand::Spec(&GOFMT)];
 
 const GO: VerbProgram = VerbProgram {
     before: CommandSpec::prints("go", "-h --help")
@@ -19,7 +19,7 @@ const GO: VerbProgram = VerbProgram {
         .strict(),
     verbs: &[
         CommandSpec::prints("version", "-m -v -json")
-            .operands(Operands::Files)
+            .operands(OperandKind::Files)
             .style(OptionStyle::Words)
             .strict(),
         CommandSpec::prints("env", "-json -changed")
@@ -45,7 +45,7 @@ const GO: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known",
 };
 
-fn go(argv: &[Arg]) -> CommandFinding {
+fn evaluate_go(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&GO, argv)
 }
 
@@ -56,11 +56,11 @@ static GOFMT: CommandSpec = CommandSpec::reads("gofmt", "-d -e -l -s -r:")
     ])
     .style(OptionStyle::Words)
     .strict()
-    .judged(gofmt);
+    .with_evaluator(gofmt);
 
 /// Analyzes `gofmt`, which has no configuration and prints unless an option makes it write.
 fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    let mut finding = parsed.finding(Operands::Files);
+    let mut finding = parsed.finding(OperandKind::Files);
     if parsed.has("-w") {
         // For a directory, gofmt writes every Go file below it.
         let writes = parsed

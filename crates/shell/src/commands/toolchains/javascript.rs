@@ -4,13 +4,13 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("npm", npm)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("npm", npm)];
 
 /// The options that npm accepts anywhere.
 macro_rules! everywhere {
@@ -37,7 +37,7 @@ const NPM: VerbProgram = VerbProgram {
         ask("ls list la ll explain why query root prefix bin fund help-search"),
         ask("config/get config/list config/ls c/get c/list c/ls get"),
         ask("pkg/get"),
-        ask("version").judged(version),
+        ask("version").with_evaluator(version),
         ask("completion"),
     ],
     others: &[
@@ -78,7 +78,7 @@ fn npm(argv: &[Arg]) -> CommandFinding {
 fn version(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
         Some(_) => CommandFinding::mutating("it makes a new version"),
-        None => parsed.finding(Operands::Text),
+        None => parsed.finding(OperandKind::Text),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Programs that are safe only when they print their version or help.
 
-use crate::{arg::Arg, commands::spec::CommandEntry, effect::CommandFinding};
+use crate::{arg::Arg, commands::spec::KnownCommand, effect::CommandFinding};
 
 const BUILDS: &str = "it runs commands from files of the workspace";
 const LAUNCHES: &str = "it lets the workspace choose the program that runs";
@@ -153,11 +153,11 @@ const TABLE: &[(&str, &str, &str)] = &[
 ];
 
 /// The rows as entries. Each command is evaluated with the row that has its name.
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &{
-    let mut entries = [CommandEntry::Own("", only_prints); TABLE.len()];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &{
+    let mut entries = [KnownCommand::Own("", only_prints); TABLE.len()];
     let mut at = 0;
     while at < TABLE.len() {
-        entries[at] = CommandEntry::Own(TABLE[at].0, only_prints);
+        entries[at] = KnownCommand::Own(TABLE[at].0, only_prints);
         at += 1;
     }
     entries

@@ -4,17 +4,17 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs, writes},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("python python2 python3 pypy pypy3", python),
-    CommandEntry::Own("pip pip2 pip3", pip),
-    CommandEntry::Own("uv", uv),
-    CommandEntry::Own("conda mamba micromamba", conda),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("python python2 python3 pypy pypy3", python),
+    KnownCommand::Own("pip pip2 pip3", pip),
+    KnownCommand::Own("uv", uv),
+    KnownCommand::Own("conda mamba micromamba", conda),
 ];
 
 fn python(argv: &[Arg]) -> CommandFinding {
@@ -167,7 +167,7 @@ const CONDA: VerbProgram = VerbProgram {
         ),
         verb("info env/list", "-aesh --all --base --envs --system --json --unsafe-channels --help"),
         verb("config", "--show=? --show-sources --get=? --describe=? --validate --json --help --env --system")
-            .judged(conda_config),
+            .with_evaluator(conda_config),
     ],
     others: &[
         unsure("search outdated", "it queries a package index").contacting(),
@@ -191,7 +191,7 @@ fn conda_config(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.verdict().is_none() && !asks.iter().any(|name| parsed.has(name)) {
         return CommandFinding::mutating("it changes the configuration");
     }
-    parsed.finding(Operands::Text)
+    parsed.finding(OperandKind::Text)
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use crate::{
     arg::Arg,
     commands::{
-        spec::{CommandEntry, CommandSpec, OptionStyle, UnsafeOption, runs},
+        spec::{KnownCommand, CommandSpec, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("gem", gem)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[KnownCommand::Own("gem", gem)];
 
 const GEM: VerbProgram = VerbProgram {
     before: CommandSpec::prints("gem", "-vh --version --help").style(OptionStyle::Posix).strict(),

@@ -4,16 +4,16 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect, RuleCoverage, StartedProgram},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Own("cargo", cargo),
-    CommandEntry::Spec(&RUSTC),
-    CommandEntry::Own("rustup", rustup),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("cargo", cargo),
+    KnownCommand::Spec(&RUSTC),
+    KnownCommand::Own("rustup", rustup),
 ];
 
 const BUILDS: &str = "it runs build scripts, macros or tests of the workspace";
@@ -69,7 +69,7 @@ const CARGO: VerbProgram = VerbProgram {
                 selection!()
             ),
         ),
-        ask("install", concat!(everywhere!(), " --list --root< ")).judged(install),
+        ask("install", concat!(everywhere!(), " --list --root< ")).with_evaluator(install),
         ask(
             "locate-project pkgid read-manifest verify-project",
             concat!(everywhere!(), selection!(), " --message-format= "),
@@ -108,9 +108,9 @@ fn install(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = parsed.has("--help") || parsed.has("-h");
     match parsed.verdict() {
         None if asks || parsed.has("--list") && parsed.operands.is_empty() => {
-            parsed.finding(Operands::Text)
+            parsed.finding(OperandKind::Text)
         }
-        Some(finding) if finding.cover == RuleCoverage::Exact => finding,
+        Some(finding) if finding.coverage == RuleCoverage::Exact => finding,
         _ => CommandFinding::mutating("it changes the installed programs").with(Effect::Net(None)),
     }
 }
@@ -124,7 +124,7 @@ static RUSTC: CommandSpec = CommandSpec::prints(
     "-Vvh --version --verbose --help --print= --explain= --target= --edition=",
 )
 .strict()
-.judged(rustc);
+.with_evaluator(rustc);
 
 fn rustc(parsed: &ParsedArguments<'_>) -> CommandFinding {
     // `--print=sysroot` prints, `--print=KIND=FILE` writes.
@@ -136,7 +136,7 @@ fn rustc(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let only = prints.iter().any(|name| parsed.has(name)) && parsed.operands.is_empty() && !writes;
     match parsed.verdict() {
         None if !only => CommandFinding::unknown("it compiles"),
-        _ => parsed.finding(Operands::Text),
+        _ => parsed.finding(OperandKind::Text),
     }
 }
 
@@ -154,10 +154,10 @@ const RUSTUP: VerbProgram = VerbProgram {
             "target/list component/list",
             "-qh --installed --quiet --toolchain= --help",
         ),
-        verb("default", "--help").judged(default),
+        verb("default", "--help").with_evaluator(default),
         verb("run", "--install")
             .style(OptionStyle::Posix)
-            .judged(run),
+            .with_evaluator(run),
     ],
     others: &[
         unsure("check", "it queries a registry").contacting(),
@@ -178,7 +178,7 @@ fn rustup(argv: &[Arg]) -> CommandFinding {
 fn default(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
         Some(_) => CommandFinding::mutating("it changes the default toolchain"),
-        None => parsed.finding(Operands::Text),
+        None => parsed.finding(OperandKind::Text),
     }
 }
 

@@ -4,26 +4,26 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs},
+        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect},
 };
 
-pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&DPKG),
-    CommandEntry::Spec(&DPKG_QUERY),
-    CommandEntry::Spec(&DPKG_DEB),
-    CommandEntry::Own("apt", apt),
-    CommandEntry::Own("apt-get", apt_get),
-    CommandEntry::Own("apt-cache", apt_cache),
-    CommandEntry::Own("apt-mark", apt_mark),
-    CommandEntry::Spec(&RPM),
-    CommandEntry::Own("dnf yum microdnf zypper", dnf),
-    CommandEntry::Own("brew", brew),
-    CommandEntry::Own("pacman", pacman),
-    CommandEntry::Own("snap flatpak", snap),
-    CommandEntry::Own("apk", apk),
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Spec(&DPKG),
+    KnownCommand::Spec(&DPKG_QUERY),
+    KnownCommand::Spec(&DPKG_DEB),
+    KnownCommand::Own("apt", apt),
+    KnownCommand::Own("apt-get", apt_get),
+    KnownCommand::Own("apt-cache", apt_cache),
+    KnownCommand::Own("apt-mark", apt_mark),
+    KnownCommand::Spec(&RPM),
+    KnownCommand::Own("dnf yum microdnf zypper", dnf),
+    KnownCommand::Own("brew", brew),
+    KnownCommand::Own("pacman", pacman),
+    KnownCommand::Own("snap flatpak", snap),
+    KnownCommand::Own("apk", apk),
 ];
 
 const INSTALLS: &str = "it changes the installed packages";
@@ -37,7 +37,7 @@ static DPKG: CommandSpec = CommandSpec::prints(
 )
 .style(OptionStyle::Whole)
 .strict()
-.judged(dpkg);
+.with_evaluator(dpkg);
 
 fn dpkg(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mutes = ["--no-pager", "--robot"];
@@ -46,8 +46,8 @@ fn dpkg(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .iter()
         .any(|given| !mutes.contains(&given.name));
     match parsed.verdict() {
-        None if asks => parsed.finding(Operands::Text),
-        _ => parsed.with_effects(CommandFinding::mutating(INSTALLS), Operands::Text),
+        None if asks => parsed.finding(OperandKind::Text),
+        _ => parsed.with_effects(CommandFinding::mutating(INSTALLS), OperandKind::Text),
     }
 }
 
@@ -66,11 +66,11 @@ static DPKG_DEB: CommandSpec = CommandSpec::prints(
 )
 .style(OptionStyle::Whole)
 .strict()
-.judged(dpkg_deb);
+.with_evaluator(dpkg_deb);
 
 fn dpkg_deb(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.verdict() {
-        None => parsed.finding(Operands::Files),
+        None => parsed.finding(OperandKind::Files),
         Some(_) => CommandFinding::mutating("it packs or unpacks files"),
     }
 }
@@ -168,7 +168,7 @@ static RPM: CommandSpec = CommandSpec::prints(
 )
 .style(OptionStyle::Whole)
 .strict()
-.judged(rpm);
+.with_evaluator(rpm);
 
 fn rpm(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = ["-q", "--query", "--version", "--help", "--showrc"];
@@ -183,9 +183,9 @@ fn rpm(parsed: &ParsedArguments<'_>) -> CommandFinding {
             match remote.next() {
                 Some(_) => CommandFinding::unknown("it fetches a package").with(Effect::Net(None)),
                 None if parsed.has("-p") || parsed.has("--package") || parsed.has("-f") => {
-                    parsed.finding(Operands::Files)
+                    parsed.finding(OperandKind::Files)
                 }
-                None => parsed.finding(Operands::Text),
+                None => parsed.finding(OperandKind::Text),
             }
         }
     }

@@ -29,7 +29,7 @@ pub enum ViMode {
 
 /// The part of a command that the next key completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Awaiting {
+enum PendingKey {
     Nothing,
     /// `g`
     Prefix,
@@ -45,7 +45,7 @@ enum Awaiting {
 
 /// A text that was deleted or yanked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Register {
+pub(super) struct YankRegister {
     text: String,
     is_linewise: bool,
 }
@@ -58,8 +58,8 @@ pub(super) struct ViState {
     mode: ViMode,
     count: usize,
     operator: Option<(Operator, usize)>,
-    awaiting: Awaiting,
-    register: Register,
+    pending_key: PendingKey,
+    register: YankRegister,
     last_find: Option<(FindMotion, char)>,
     /// The start of the selection.
     anchor: usize,
@@ -77,8 +77,8 @@ impl ViState {
             mode: ViMode::Insert,
             count: 0,
             operator: None,
-            awaiting: Awaiting::Nothing,
-            register: Register::default(),
+            pending_key: PendingKey::Nothing,
+            register: YankRegister::default(),
             last_find: None,
             anchor: 0,
             escapes: escapes.iter().map(|&keys| keys.to_owned()).collect(),
@@ -131,7 +131,7 @@ impl ViState {
         self.mode == ViMode::Normal
             && self.count == 0
             && self.operator.is_none()
-            && self.awaiting == Awaiting::Nothing
+            && self.pending_key == PendingKey::Nothing
     }
 
     pub(super) fn key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
@@ -190,7 +190,7 @@ impl ViState {
             let back = motion::previous(text, caret);
             editor.buffer.set_caret(back);
         }
-        editor.moved();
+        editor.on_caret_moved();
         self.clear();
     }
 
@@ -205,7 +205,7 @@ impl ViState {
     fn clear(&mut self) {
         self.count = 0;
         self.operator = None;
-        self.awaiting = Awaiting::Nothing;
+        self.pending_key = PendingKey::Nothing;
     }
 
     fn take_count(&mut self) -> usize {
@@ -226,26 +226,26 @@ impl ViState {
                 EditOutcome::Done
             };
         }
-        match std::mem::replace(&mut self.awaiting, Awaiting::Nothing) {
-            Awaiting::Nothing => self.first_key(key, editor),
+        match std::mem::replace(&mut self.pending_key, PendingKey::Nothing) {
+            PendingKey::Nothing => self.first_key(key, editor),
             awaiting => {
                 let Some(letter) = key.typed() else {
                     self.clear();
                     return EditOutcome::Done;
                 };
-                self.awaited(awaiting, letter, editor);
+                self.complete_pending(awaiting, letter, editor);
                 EditOutcome::Done
             }
         }
     }
 
-    fn awaited(&mut self, awaiting: Awaiting, letter: char, editor: &mut Editor) {
+    fn complete_pending(&mut self, awaiting: PendingKey, letter: char, editor: &mut Editor) {
         match awaiting {
-            Awaiting::Prefix if letter == 'g' => {
+            PendingKey::Prefix if letter == 'g' => {
                 let line = std::mem::take(&mut self.count).max(1);
                 self.apply_motion(Some(Motion::to_line(editor.buffer.text(), line)), editor);
             }
-            Awaiting::Letter(find) => {
+            PendingKey::Letter(find) => {
                 self.last_find = Some((find, letter));
                 let count = self.take_count();
                 let found = motions::find(
@@ -258,8 +258,8 @@ impl ViState {
                 );
                 self.apply_motion(found, editor);
             }
-            Awaiting::Replacement => self.replace_letters(letter, editor),
-            Awaiting::Object { around } => {
+            PendingKey::Replacement => self.replace_letters(letter, editor),
+            PendingKey::Object { around } => {
                 let range =
                     objects::find(editor.buffer.text(), editor.buffer.caret(), letter, around);
                 match (range, self.operator, self.mode) {
@@ -293,7 +293,7 @@ impl ViState {
             _ if key == Key::control('r') => {
                 self.clear();
                 editor.buffer.redo();
-                editor.moved();
+                editor.on_caret_moved();
                 return EditOutcome::Done;
             }
             _ => {
@@ -334,15 +334,15 @@ impl ViState {
 
     fn letter(&mut self, letter: char, editor: &mut Editor) {
         let is_visual = matches!(self.mode, ViMode::Visual | ViMode::VisualLine);
-        if let Some(operator) = Operator::of(letter) {
+        if let Some(operator) = Operator::from_char(letter) {
             return self.operator_key(operator, editor);
         }
         match letter {
-            'g' => self.awaiting = Awaiting::Prefix,
-            'f' => self.awaiting = Awaiting::Letter(FindMotion::To),
-            'F' => self.awaiting = Awaiting::Letter(FindMotion::BackTo),
-            't' => self.awaiting = Awaiting::Letter(FindMotion::Till),
-            'T' => self.awaiting = Awaiting::Letter(FindMotion::BackTill),
+            'g' => self.pending_key = PendingKey::Prefix,
+            'f' => self.pending_key = PendingKey::Letter(FindMotion::To),
+            'F' => self.pending_key = PendingKey::Letter(FindMotion::BackTo),
+            't' => self.pending_key = PendingKey::Letter(FindMotion::Till),
+            'T' => self.pending_key = PendingKey::Letter(FindMotion::BackTill),
             ';' | ',' => {
                 let count = self.take_count();
                 let found = self.last_find.and_then(|(find, letter_found)| {
@@ -359,7 +359,7 @@ impl ViState {
                 self.apply_motion(found, editor);
             }
             'i' | 'a' if is_visual || self.operator.is_some() => {
-                self.awaiting = Awaiting::Object {
+                self.pending_key = PendingKey::Object {
                     around: letter == 'a',
                 };
             }
@@ -386,7 +386,7 @@ impl ViState {
         };
         let Some((operator, _)) = self.operator else {
             editor.buffer.set_caret(motion.to);
-            editor.moved();
+            editor.on_caret_moved();
             self.count = 0;
             return;
         };

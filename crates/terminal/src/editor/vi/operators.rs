@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{super::motion, super::undo::EditKind, Awaiting, Register, ViMode, ViState};
+use super::{super::motion, super::undo::EditKind, PendingKey, YankRegister, ViMode, ViState};
 use crate::editor::Editor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    pub(super) fn of(letter: char) -> Option<Self> {
+    pub(super) fn from_char(letter: char) -> Option<Self> {
         Some(match letter {
             'd' => Self::Delete,
             'c' => Self::Change,
@@ -72,11 +72,11 @@ impl ViState {
         editor: &mut Editor,
     ) {
         self.clear();
-        editor.moved();
+        editor.on_caret_moved();
         if matches!(operator, Operator::Indent | Operator::Outdent) {
             return self.shift_lines(operator, &range, editor);
         }
-        self.register = Register {
+        self.register = YankRegister {
             text: editor.buffer.text()[range.clone()].to_owned(),
             is_linewise,
         };
@@ -177,7 +177,7 @@ impl ViState {
             'Y' => self.operate(Operator::Yank, line, true, editor),
             'r' => {
                 self.count = count;
-                self.awaiting = Awaiting::Replacement;
+                self.pending_key = PendingKey::Replacement;
             }
             '~' => self.swap_case(caret..forward(), true, editor),
             'J' => self.join_lines(count, editor),
@@ -186,7 +186,7 @@ impl ViState {
                 for _ in 0..count {
                     editor.buffer.undo();
                 }
-                editor.moved();
+                editor.on_caret_moved();
                 self.clear();
             }
             '.' => self.repeat(editor),
@@ -248,7 +248,7 @@ impl ViState {
 
     fn insert_at(&mut self, place: usize, editor: &mut Editor) {
         editor.buffer.set_caret(place);
-        editor.moved();
+        editor.on_caret_moved();
         self.enter_insert(editor);
     }
 
@@ -257,7 +257,7 @@ impl ViState {
         self.enter_insert(editor);
         editor.buffer.insert("\n");
         editor.buffer.set_caret(caret);
-        editor.moved();
+        editor.on_caret_moved();
     }
 
     pub(super) fn replace_letters(&mut self, letter: char, editor: &mut Editor) {
@@ -275,7 +275,7 @@ impl ViState {
         editor.buffer.replace(caret..end, &new);
         let on_last = motion::previous(editor.buffer.text(), editor.buffer.caret());
         editor.buffer.set_caret(on_last);
-        editor.moved();
+        editor.on_caret_moved();
         self.has_changed = true;
     }
 
@@ -294,7 +294,7 @@ impl ViState {
         if !moves {
             editor.buffer.set_caret(range.start);
         }
-        editor.moved();
+        editor.on_caret_moved();
         self.clear();
         self.has_changed = true;
     }
@@ -318,14 +318,14 @@ impl ViState {
             editor.buffer.set_caret(end);
         }
         editor.buffer.release_undo();
-        editor.moved();
+        editor.on_caret_moved();
         self.clear();
         self.has_changed = true;
     }
 
     fn paste(&mut self, behind: bool, count: usize, editor: &mut Editor) {
         self.clear();
-        let Register {
+        let YankRegister {
             text: register,
             is_linewise,
         } = self.register.clone();
@@ -355,7 +355,7 @@ impl ViState {
             let on_last = motion::previous(editor.buffer.text(), editor.buffer.caret());
             editor.buffer.set_caret(on_last);
         }
-        editor.moved();
+        editor.on_caret_moved();
         self.has_changed = true;
     }
 

@@ -88,7 +88,7 @@ pub(super) async fn read(
     })
     .await?
     .map_err(|error: String| ToolError::Failed(format!("{name}: {error}")))?;
-    let text = format!("{name}: {}", shown.words());
+    let text = format!("{name}: {}", shown.describe());
     let structured = json!({"type": "image", "file": {
         "base64": shown.base64,
         "type": shown.media_type,
@@ -106,7 +106,7 @@ pub(super) async fn read(
 
 impl EncodedImage {
     /// Describes the image and how it was converted.
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let (width, height) = self.original;
         let mut text = format!(
             "{} image, {width}×{height} pixels, {} bytes",

@@ -18,7 +18,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Content, Effects, Profile, RuleMatch, Services, Tool,
+    ToolAccess, CallContext, Card, CheckOutcome, Content, Effects, ToolProfile, RuleMatch, Services, Tool,
     ToolError, ToolOutput, card::plain, output::MediaSource,
 };
 use haft_journal::{FileTarget, Journal, JournalError, PageRequest, TextPage, resolve, respelt};
@@ -100,15 +100,15 @@ impl Tool for Read {
     type Input = Input;
     const NAME: &'static str = "Read";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             aliases: vec!["NotebookRead".into()],
             result_cap: None,
             rules: RuleMatch::Reads,
             basic: true,
             output_schema: Some(output_schema()),
             ..profile(
-                Access::Reads,
+                ToolAccess::Reads,
                 &["file_path"],
                 "open view show cat file contents lines image picture notebook ipynb pdf",
             )
@@ -166,8 +166,8 @@ impl Tool for Read {
             return Err(ToolError::Cancelled);
         }
         // Unsaved text of an editor has priority over the file on disk.
-        let has_editor = editor::is_there(cx);
-        if !has_editor && let Some((found, path)) = at_once(input, cx)? {
+        let has_editor = editor::has_editor(cx);
+        if !has_editor && let Some((found, path)) = read_directly(input, cx)? {
             return match self.whole_answers {
                 true => Ok(found.output),
                 false => dedupe::deduplicate(found, &path, cx),
@@ -239,7 +239,7 @@ async fn read_any(
     if meant.found.is_none() {
         exists(target, cx).await?;
     }
-    let found = look(input, &meant, cx).await?;
+    let found = read_by_type(input, &meant, cx).await?;
     let mut output = dedupe::deduplicate(found, path, cx)?;
     if is_unsaved {
         add_note(
@@ -282,7 +282,7 @@ async fn resolve_target(input: &Input, cx: &CallContext) -> Result<ResolvedTarge
         let open = |alike: PathBuf| {
             let real = resolve(&alike).ok().filter(|found| found.exists)?.real;
             let is_kept = [&alike, &real].into_iter().any(|path| {
-                let mut stores = permissions.stores.iter();
+                let mut stores = permissions.key_stores.iter();
                 permissions.hidden.hides(path) || stores.any(|store| path.starts_with(store))
             });
             (inside.covers(&real) && !is_kept).then(|| FileTarget::authorized(alike, real))
@@ -327,7 +327,7 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
 }
 
 /// Reads a short text file with exactly the given name, the usual case, without checking it again.
-fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadResult, PathBuf)>, ToolError> {
+fn read_directly(input: &Input, cx: &CallContext) -> Result<Option<(ReadResult, PathBuf)>, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let was_file = input.was_file.load(Ordering::Relaxed);
     if !was_file || is_notebook(&path) || input.pages().is_some() {
@@ -345,7 +345,7 @@ fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadResult, PathBu
 }
 
 /// Reads the file according to its type.
-async fn look(
+async fn read_by_type(
     input: &Input,
     meant: &ResolvedTarget,
     cx: &CallContext,
@@ -446,7 +446,7 @@ pub(crate) async fn read_kept(path: &Path, cx: &CallContext) -> Result<ToolOutpu
         target: FileTarget::authorized(real.clone(), real),
         found: None,
     };
-    Ok(look(&input, &meant, cx).await?.output)
+    Ok(read_by_type(&input, &meant, cx).await?.output)
 }
 
 /// Returns the schema of the structured output: a text, an image, a notebook or the pages of a

@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError};
 use haft_journal::{
     FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, ShownExtent, estimate_tokens,
-    notebook::{Cell, CellOutput, Notebook, NotebookError},
+    notebook::{NotebookCell, CellOutput, Notebook, NotebookError},
 };
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub(super) async fn read(
             Ok(notebook) => notebook,
             Err(error) => return Ok(NotebookView::ShowAsText(as_text(&error))),
         };
-        let shown = NotebookRenderer::of(&notebook, &request)?;
+        let shown = NotebookRenderer::new(&notebook, &request)?;
         let is_named = request.offset.is_some() || request.limit.is_some();
         let extent = match shown.is_whole || is_named {
             true => ShownExtent::Whole, // as for text: the caller knows that there is more
@@ -79,7 +79,7 @@ struct NotebookRenderer {
 }
 
 impl NotebookRenderer {
-    fn of(notebook: &Notebook<'_>, request: &PageRequest) -> Result<Self, ToolError> {
+    fn new(notebook: &Notebook<'_>, request: &PageRequest) -> Result<Self, ToolError> {
         let mut shown = Self::default();
         let total = notebook.len();
         if notebook.is_empty() {
@@ -238,7 +238,7 @@ impl NotebookRenderer {
 
 /// A cell to show.
 struct CellToShow<'a> {
-    cell: &'a Cell<'a>,
+    cell: &'a NotebookCell<'a>,
     /// Its position, from 1.
     number: usize,
     source: &'a str,

@@ -124,7 +124,7 @@ fn position(page: &TextPage, request: &PageRequest) -> Option<String> {
         return None;
     }
     let mut note = String::new();
-    if page.sight.partial {
+    if page.read_record.partial {
         note.push_str("PARTIAL view: ");
     }
     note.push_str(&range(page, request, page.total_lines));

@@ -11,7 +11,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, PermissionSnapshot, Profile, ProgressUpdate,
+    ToolAccess, CallContext, Card, CheckOutcome, Effects, PermissionSnapshot, ToolProfile, ProgressUpdate,
     Services, Tool, ToolError, ToolOutput,
 };
 use haft_journal::{FileTarget, Journal, PlannedChange};
@@ -22,8 +22,8 @@ use serde_json::Value;
 
 use self::{
     plans::{PlannedContent, ReplacePlan},
-    preview::{Preview, SkippedFile},
-    rewrite::Rewrite,
+    preview::{ReplacePreview, SkippedFile},
+    rewrite::FileRewrite,
 };
 use super::{EDITS, editor, explain, is_notebook, profile, target, ticket};
 use crate::{
@@ -115,11 +115,11 @@ impl Input {
         }
     }
 
-    fn rewrite(&self, pattern: &str, replacement: &str) -> Result<Rewrite, String> {
+    fn rewrite(&self, pattern: &str, replacement: &str) -> Result<FileRewrite, String> {
         if !self.regex {
-            return Ok(Rewrite::literal(pattern, replacement));
+            return Ok(FileRewrite::literal(pattern, replacement));
         }
-        Rewrite::regex(pattern, replacement, self.multiline).map_err(|error| error.to_string())
+        FileRewrite::regex(pattern, replacement, self.multiline).map_err(|error| error.to_string())
     }
 
     fn base(&self, cwd: &Path) -> PathBuf {
@@ -128,14 +128,14 @@ impl Input {
             .map_or_else(|| cwd.to_path_buf(), |path| cwd.join(path))
     }
 
-    fn query(&self, rewrite: &Rewrite, cx: &CallContext) -> Result<GrepQuery, ToolError> {
+    fn query(&self, rewrite: &FileRewrite, cx: &CallContext) -> Result<GrepQuery, ToolError> {
         let cwd: &Path = &cx.cwd;
         let base = self.base(cwd);
         let mut globs = self.glob.as_deref().map(split_globs).unwrap_or_default();
         let excluded = self.exclude.as_deref().map(split_globs).unwrap_or_default();
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
         let judged = path_constraint(&base, cx)?;
-        let PermissionSnapshot { locked, stores, .. } = &cx.permissions;
+        let PermissionSnapshot { locked, key_stores: stores, .. } = &cx.permissions;
         // For a plan each file is checked separately; a direct change was permitted as a whole.
         let control = &cx.permissions.control;
         let whole = judged.as_deref().unwrap_or(&base);
@@ -149,7 +149,7 @@ impl Input {
             mode: GrepMode::FilesWithMatches,
             multiline: rewrite.spans_lines(),
             leave_out: leave_out(&locked, stores, &base, judged.as_deref()),
-            judged,
+            authorized_path: judged,
             ..GrepQuery::new(rewrite.search_pattern(), base)
         })
     }
@@ -179,9 +179,9 @@ pub(crate) fn keep_plan(
     wanted: Vec<PlannedFileChange>,
     cwd: &Path,
 ) -> ToolOutput {
-    let mut preview = Preview {
+    let mut preview = ReplacePreview {
         matching: wanted.len(),
-        ..Preview::default()
+        ..ReplacePreview::default()
     };
     let origins: HashMap<PathBuf, Vec<u8>> = wanted
         .iter()
@@ -191,7 +191,7 @@ pub(crate) fn keep_plan(
     for one in wanted {
         preview
             .files
-            .extend(preview::PreviewedFile::wanted(&one, &origins));
+            .extend(preview::PreviewedFile::from_planned(&one, &origins));
         let content = match one.new {
             Some(bytes) => PlannedContent::Whole {
                 bytes: bytes.into(),
@@ -202,13 +202,13 @@ pub(crate) fn keep_plan(
         };
         files.push(plans::PlannedFile {
             path: one.path,
-            hash: one.old.as_deref().map(haft_journal::ContentHash::of),
+            hash: one.old.as_deref().map(haft_journal::ContentHash::compute),
             content,
         });
     }
     preview.leave_out_moved();
     let shown = preview.output(id, cwd);
-    plans.keep(ReplacePlan {
+    plans.store(ReplacePlan {
         id: id.to_owned(),
         rewrite: None,
         files,
@@ -225,13 +225,13 @@ impl Tool for ReplaceInFiles {
     type Input = Input;
     const NAME: &'static str = "ReplaceInFiles";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             aliases: vec!["FileSearch".into()],
             deferred: true,
             rules: EDITS,
             ..profile(
-                Access::Paths,
+                ToolAccess::Paths,
                 &["path"],
                 "search and replace rename across many files",
             )
@@ -296,7 +296,7 @@ impl Tool for ReplaceInFiles {
                     ToolError::Failed(format!("no plan has the id {id}: make a new preview"))
                 })?;
                 let applied = self.carry_out(plan, cx).await?;
-                self.plans.forget(id);
+                self.plans.remove(id);
                 Ok(applied)
             }
             ReplaceAction::Search {
@@ -315,7 +315,7 @@ impl Tool for ReplaceInFiles {
                 if input.preview || plan.files.is_empty() {
                     let shown = preview.output(&plan.id, &cx.cwd);
                     if !plan.files.is_empty() {
-                        self.plans.keep(plan);
+                        self.plans.store(plan);
                     }
                     return Ok(shown);
                 }
@@ -414,9 +414,9 @@ impl ReplaceInFiles {
 /// Finds the matching files and computes the change of each.
 async fn build_preview(
     input: &Input,
-    rewrite: &Rewrite,
+    rewrite: &FileRewrite,
     cx: &CallContext,
-) -> Result<Preview, ToolError> {
+) -> Result<ReplacePreview, ToolError> {
     let engine = cx.services.get::<SearchEngine>()?;
     let journal = cx.services.get::<Journal>()?;
     let query = input.query(rewrite, cx)?;
@@ -430,12 +430,12 @@ async fn build_preview(
             return Err(ToolError::TimedOut(TIMEOUT));
         }
         let GrepMatches::Files(mut files) = report.found else {
-            return Ok(Preview::default());
+            return Ok(ReplacePreview::default());
         };
         files.sort_unstable();
-        let mut preview = Preview {
+        let mut preview = ReplacePreview {
             matching: files.len(),
-            ..Preview::default()
+            ..ReplacePreview::default()
         };
         // A file with two names is changed once.
         let mut names: HashMap<(u64, u64), String> = HashMap::new();
@@ -463,7 +463,7 @@ async fn build_preview(
 
 fn one_file(
     journal: &Journal,
-    rewrite: &Rewrite,
+    rewrite: &FileRewrite,
     target: FileTarget,
     is_shown: bool,
     names: &mut HashMap<(u64, u64), String>,

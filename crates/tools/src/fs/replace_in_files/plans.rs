@@ -8,7 +8,7 @@ use std::{
 
 use haft_journal::ContentHash;
 
-use super::rewrite::Rewrite;
+use super::rewrite::FileRewrite;
 
 /// The maximum number of stored plans; the oldest is dropped first.
 const KEPT: usize = 32;
@@ -17,7 +17,7 @@ const KEPT: usize = 32;
 #[derive(Debug, Clone)]
 pub(super) struct ReplacePlan {
     pub(super) id: String,
-    pub(super) rewrite: Option<Rewrite>,
+    pub(super) rewrite: Option<FileRewrite>,
     pub(super) files: Vec<PlannedFile>,
 }
 
@@ -62,7 +62,7 @@ impl ReplacePlans {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn keep(&self, plan: ReplacePlan) {
+    pub(super) fn store(&self, plan: ReplacePlan) {
         let mut plans = self.plans();
         plans.push_back(plan);
         while plans.len() > KEPT {
@@ -75,7 +75,7 @@ impl ReplacePlans {
     }
 
     /// Drops a plan that was applied.
-    pub(super) fn forget(&self, id: &str) {
+    pub(super) fn remove(&self, id: &str) {
         self.plans().retain(|plan| plan.id != id);
     }
 }

@@ -58,7 +58,7 @@ struct OutcomeCounts {
 impl OutcomeCounts {
     /// Formats the counts, such as `change 2 places in 1 file, create 1 file`; `done` uses the past
     /// tense.
-    fn words(&self, places: usize, done: bool) -> String {
+    fn describe(&self, places: usize, done: bool) -> String {
         let verb = |now: &'static str, past: &'static str| if done { past } else { now };
         let files = |count: usize| counted(count as u64, "file");
         let mut parts = Vec::new();
@@ -95,7 +95,7 @@ pub(super) struct SkippedFile {
 
 /// All changes of a plan.
 #[derive(Debug, Default)]
-pub(super) struct Preview {
+pub(super) struct ReplacePreview {
     pub(super) files: Vec<PreviewedFile>,
     pub(super) skipped: Vec<SkippedFile>,
     /// The number of files that contain the pattern.
@@ -108,7 +108,7 @@ impl PreviewedFile {
         Self {
             path,
             fate: FileOutcome::Changed,
-            hash: Some(ContentHash::of(old)),
+            hash: Some(ContentHash::compute(old)),
             places: new.places,
             // Applying the change computes its own diff, so this one is only for previews.
             patch: is_shown.then(|| Patch::between(old, &new.bytes)),
@@ -118,7 +118,7 @@ impl PreviewedFile {
     /// Creates a change that another tool requests; `origins` has the present contents of all files
     /// it names.
     #[cfg(feature = "code")]
-    pub(super) fn wanted(
+    pub(super) fn from_planned(
         one: &super::PlannedFileChange,
         origins: &std::collections::HashMap<PathBuf, Vec<u8>>,
     ) -> Option<Self> {
@@ -139,14 +139,14 @@ impl PreviewedFile {
         Some(Self {
             path: one.path.clone(),
             fate,
-            hash: one.old.as_deref().map(ContentHash::of),
+            hash: one.old.as_deref().map(ContentHash::compute),
             places: one.places,
             patch,
         })
     }
 
     /// Describes the change for display.
-    fn words(&self, cwd: &Path) -> String {
+    fn describe(&self, cwd: &Path) -> String {
         let places = counted(self.places as u64, "place");
         #[cfg(not(feature = "code"))]
         let _ = cwd;
@@ -178,7 +178,7 @@ impl PreviewedFile {
     }
 }
 
-impl Preview {
+impl ReplacePreview {
     pub(super) fn planned(&self) -> Vec<PlannedFile> {
         let planned = |file: &PreviewedFile| PlannedFile {
             path: file.path.clone(),
@@ -220,7 +220,7 @@ impl Preview {
     }
 
     /// Lists files that the search skipped as skipped.
-    pub(super) fn skipped_by_search(&mut self, skipped: &haft_search::Skipped) {
+    pub(super) fn skipped_by_search(&mut self, skipped: &haft_search::SkipSummary) {
         for skip in &skipped.samples {
             if let (Some(path), SkipReason::Binary { .. } | SkipReason::Unreadable { .. }) =
                 (&skip.path, &skip.reason)
@@ -252,7 +252,7 @@ impl Preview {
                 text,
                 "Would {}. Nothing is changed yet; to apply this, call ReplaceInFiles with only plan_id \
                  {plan_id}.",
-                self.counts().words(places, false),
+                self.counts().describe(places, false),
             );
         }
         let mut room = DIFF_CHARS;
@@ -262,7 +262,7 @@ impl Preview {
                 break;
             }
             let name = shown(&file.path, cwd);
-            let _ = write!(text, "\n\n{name}: {}", file.words(cwd));
+            let _ = write!(text, "\n\n{name}: {}", file.describe(cwd));
             let diff = file.patch.as_ref();
             let diff = diff.map(|patch| patch.render(room.min(2_000)));
             let diff = diff.unwrap_or_default();
@@ -337,7 +337,7 @@ pub(super) fn applied(plan: &ReplacePlan, places: usize, undo_id: &str, cwd: &Pa
             _ => counts.changed += 1,
         }
     }
-    let done = counts.words(places, true);
+    let done = counts.describe(places, true);
     // The text starts with a capital letter.
     let done = format!("{}{}", done[..1].to_uppercase(), &done[1..]);
     let text = format!("{done}:\n{}\n[undo_id {undo_id}]", names.join("\n"));

@@ -39,7 +39,7 @@ impl RegexPattern {
         bytes: &[u8],
         replacement: &str,
     ) -> Result<Option<ReplacedFile>, String> {
-        let file = EditableText::of(bytes).map_err(|error| error.to_string())?;
+        let file = EditableText::parse(bytes).map_err(|error| error.to_string())?;
         self.require_searchable(&file, bytes)?;
         let template = self.matcher.template(replacement);
         let changes = self.changes(file.text(), &template);

@@ -1,19 +1,19 @@
 //! The rewriting of one file's bytes.
 
-use haft_journal::edit::{self, EditError, EditRequest, Tier};
+use haft_journal::edit::{self, EditError, EditRequest, MatchTier};
 use haft_search::SearchError;
 
 use super::regex_pattern::RegexPattern;
 
 /// A pattern and the replacement for its matches.
 #[derive(Debug, Clone)]
-pub(super) struct Rewrite {
-    pattern: Pattern,
+pub(super) struct FileRewrite {
+    pattern: RewritePattern,
     replacement: String,
 }
 
 #[derive(Debug, Clone)]
-enum Pattern {
+enum RewritePattern {
     Literal(String),
     Regex(RegexPattern),
 }
@@ -25,11 +25,11 @@ pub(super) struct ReplacedFile {
     pub(super) places: usize,
 }
 
-impl Rewrite {
+impl FileRewrite {
     /// Creates a rewrite of literal text with the rules of Edit: line breaks follow the file.
     pub(super) fn literal(pattern: &str, replacement: &str) -> Self {
         Self {
-            pattern: Pattern::Literal(pattern.to_owned()),
+            pattern: RewritePattern::Literal(pattern.to_owned()),
             replacement: replacement.to_owned(),
         }
     }
@@ -42,7 +42,7 @@ impl Rewrite {
         multiline: bool,
     ) -> Result<Self, SearchError> {
         Ok(Self {
-            pattern: Pattern::Regex(RegexPattern::new(pattern, multiline)?),
+            pattern: RewritePattern::Regex(RegexPattern::new(pattern, multiline)?),
             replacement: replacement.to_owned(),
         })
     }
@@ -50,18 +50,18 @@ impl Rewrite {
     /// Returns the search engine's pattern for finding the files that would change.
     pub(super) fn search_pattern(&self) -> String {
         match &self.pattern {
-            Pattern::Literal(text) => regex::escape(text)
+            RewritePattern::Literal(text) => regex::escape(text)
                 .replace("\r\n", "\n")
                 .replace('\n', "\\r?\\n"),
-            Pattern::Regex(pattern) => pattern.source.clone(),
+            RewritePattern::Regex(pattern) => pattern.source.clone(),
         }
     }
 
     /// Returns whether a match can span several lines.
     pub(super) fn spans_lines(&self) -> bool {
         match &self.pattern {
-            Pattern::Literal(text) => text.contains('\n'),
-            Pattern::Regex(pattern) => pattern.multiline,
+            RewritePattern::Literal(text) => text.contains('\n'),
+            RewritePattern::Regex(pattern) => pattern.multiline,
         }
     }
 
@@ -69,8 +69,8 @@ impl Rewrite {
     /// rewritten.
     pub(super) fn apply(&self, bytes: &[u8]) -> Result<Option<ReplacedFile>, String> {
         match &self.pattern {
-            Pattern::Literal(old) => self.apply_literal(bytes, old),
-            Pattern::Regex(pattern) => pattern.apply(bytes, &self.replacement),
+            RewritePattern::Literal(old) => self.apply_literal(bytes, old),
+            RewritePattern::Regex(pattern) => pattern.apply(bytes, &self.replacement),
         }
     }
 
@@ -82,7 +82,7 @@ impl Rewrite {
         };
         match edit::plan(bytes, &change) {
             // Tolerant matching is too risky for many files: only exact matches are changed.
-            Ok(plan) if plan.tier == Tier::Exact => Ok(Some(ReplacedFile {
+            Ok(plan) if plan.tier == MatchTier::Exact => Ok(Some(ReplacedFile {
                 bytes: edit::apply(bytes, &plan),
                 places: plan.places.len(),
             })),
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn files_are_rewritten_as_asked_and_nowhere_else() {
-        let literal = |old, new| Rewrite::literal(old, new);
-        let regex = |old, new, multiline| Rewrite::regex(old, new, multiline).unwrap();
+        let literal = |old, new| FileRewrite::literal(old, new);
+        let regex = |old, new, multiline| FileRewrite::regex(old, new, multiline).unwrap();
         let cases = [
             // (what it shows, rewrite, before, after and places, or nothing)
             (
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_regular_expression_never_touches_what_is_not_text() {
-        let rewrite = Rewrite::regex("a", "b", false).unwrap();
+        let rewrite = FileRewrite::regex("a", "b", false).unwrap();
         for bytes in [
             &b"a \xe9\n"[..],
             b"a\0",

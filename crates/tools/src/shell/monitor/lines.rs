@@ -103,7 +103,7 @@ impl WaitingLines {
         if part.len() > room && !self.is_cut {
             self.is_cut = true;
             let line = mem::take(&mut self.open);
-            self.keep(&line, " [the line continues]");
+            self.queue_line(&line, " [the line continues]");
         } else if self.is_cut {
             self.open.clear();
         }
@@ -112,11 +112,11 @@ impl WaitingLines {
     fn end_line(&mut self) {
         let line = mem::take(&mut self.open);
         if !mem::take(&mut self.is_cut) {
-            self.keep(&line, "");
+            self.queue_line(&line, "");
         }
     }
 
-    fn keep(&mut self, line: &[u8], note: &str) {
+    fn queue_line(&mut self, line: &[u8], note: &str) {
         // Check the size before decoding: most lines of a flood are dropped here.
         if self.waiting + line.len() > MOST_WAITING {
             self.dropped += 1;
@@ -161,7 +161,7 @@ pub(crate) struct EventRate {
 
 impl EventRate {
     /// Records an event. Returns the reason if there were too many events or bytes.
-    pub(crate) fn note(&mut self, now: Instant, bytes: u64) -> Option<&'static str> {
+    pub(crate) fn record_event(&mut self, now: Instant, bytes: u64) -> Option<&'static str> {
         let is_old = |at: &Instant| now.saturating_duration_since(*at) >= WINDOW;
         while self.events.front().is_some_and(|(at, _)| is_old(at)) {
             self.events.pop_front();
@@ -267,16 +267,16 @@ mod tests {
         let mut rate = EventRate::default();
         for number in 0..100 {
             let at = start + Duration::from_millis(number * 500);
-            assert_eq!(rate.note(at, 10), None);
+            assert_eq!(rate.record_event(at, 10), None);
         }
         let mut fast = EventRate {
             events: rate.events.clone(),
         };
-        assert!(fast.note(start + Duration::from_secs(59), 10).is_some());
+        assert!(fast.record_event(start + Duration::from_secs(59), 10).is_some());
         // The first is forgotten by then.
-        assert_eq!(rate.note(start + WINDOW, 10), None);
+        assert_eq!(rate.record_event(start + WINDOW, 10), None);
         let mut flood = EventRate::default();
-        assert_eq!(flood.note(start, MOST_BYTES), None);
-        assert!(flood.note(start, 1).is_some());
+        assert_eq!(flood.record_event(start, MOST_BYTES), None);
+        assert!(flood.record_event(start, 1).is_some());
     }
 }

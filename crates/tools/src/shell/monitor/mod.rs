@@ -13,7 +13,7 @@ pub(crate) use lines::{EventRate, LineQueue, MonitorEvent};
 use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use haft_contract::{
-    Access, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, Profile,
+    ToolAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile,
     RuleMatch, ServiceNeed, TaskKind, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -125,15 +125,15 @@ impl Tool for Monitor {
     type Input = Input;
     const NAME: &'static str = "Monitor";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "shell".into(),
             search_hint: "watch follow tail log stream events background websocket notify".into(),
             deferred: true,
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             rules: RuleMatch::Command("command"),
             needs: const { &[ServiceNeed::service::<ShellProgram>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 

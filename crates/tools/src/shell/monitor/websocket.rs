@@ -185,7 +185,7 @@ impl WebSocketMonitor {
             lines.any().await;
             sleep(TOGETHER).await;
             let Some(event) = lines.take() else { continue };
-            let too_much = rate.note(Instant::now(), event.bytes);
+            let too_much = rate.record_event(Instant::now(), event.bytes);
             self.report(event);
             if let Some(why) = too_much {
                 return why;

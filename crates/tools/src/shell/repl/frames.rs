@@ -23,7 +23,7 @@ pub(super) enum DriverFrame {
     /// The call has finished.
     Done { nonce: String, done: DriverAnswer },
     /// An invalid message, with the reason.
-    Nonsense(&'static str),
+    Invalid(&'static str),
 }
 
 /// The result of the code.
@@ -57,7 +57,7 @@ struct DriverLine {
 }
 
 /// Parses lines and passes the messages on, until the end or an invalid message.
-pub(super) async fn follow(mut output: CommandOutput, to: mpsc::Sender<DriverFrame>) {
+pub(super) async fn read_frames(mut output: CommandOutput, to: mpsc::Sender<DriverFrame>) {
     let mut line = Vec::new();
     let mut room = vec![0; 64 << 10];
     loop {
@@ -71,14 +71,14 @@ pub(super) async fn follow(mut output: CommandOutput, to: mpsc::Sender<DriverFra
             rest = &rest[end + 1..];
             let frame = read_line(&line);
             line.clear();
-            let is_nonsense = matches!(frame, DriverFrame::Nonsense(_));
+            let is_nonsense = matches!(frame, DriverFrame::Invalid(_));
             if to.send(frame).await.is_err() || is_nonsense {
                 return;
             }
         }
         line.extend_from_slice(rest);
         if line.len() > LONGEST {
-            let _ = to.send(DriverFrame::Nonsense("an endless line")).await;
+            let _ = to.send(DriverFrame::Invalid("an endless line")).await;
             return;
         }
     }
@@ -86,7 +86,7 @@ pub(super) async fn follow(mut output: CommandOutput, to: mpsc::Sender<DriverFra
 
 fn read_line(line: &[u8]) -> DriverFrame {
     let Ok(line) = serde_json::from_slice::<DriverLine>(line) else {
-        return DriverFrame::Nonsense("a line that is not an answer");
+        return DriverFrame::Invalid("a line that is not an answer");
     };
     let cut = |text: String| match text.char_indices().nth(LONGEST_TEXT) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -101,7 +101,7 @@ fn read_line(line: &[u8]) -> DriverFrame {
                 nonce: line.nonce,
                 bytes,
             },
-            Err(_) => DriverFrame::Nonsense("an image that cannot be decoded"),
+            Err(_) => DriverFrame::Invalid("an image that cannot be decoded"),
         };
     }
     match line.done {
@@ -114,7 +114,7 @@ fn read_line(line: &[u8]) -> DriverFrame {
                 left_out: line.left_out,
             },
         },
-        false => DriverFrame::Nonsense("a line without content"),
+        false => DriverFrame::Invalid("a line without content"),
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         ];
         for line in odd {
             let frame = read_line(line);
-            assert!(matches!(frame, DriverFrame::Nonsense(_)), "{line:?}");
+            assert!(matches!(frame, DriverFrame::Invalid(_)), "{line:?}");
         }
         assert_eq!(read_line(b"{\"ready\": true}"), DriverFrame::Ready);
         let done = read_line(b"{\"nonce\": \"n\", \"done\": true, \"value\": \"4\", \"more\": 1}");

@@ -17,7 +17,7 @@ use haft_sandbox::{
     CommandEnd, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism, NamePolicy, Sandbox,
 };
 #[cfg(feature = "browser")]
-use haft_sandbox::{CommandNetwork, Process};
+use haft_sandbox::{CommandNetwork, ProcessInfo};
 use serde_json::json;
 use tokio::{
     io::AsyncWriteExt,
@@ -78,7 +78,7 @@ struct ReplGrants {
 }
 
 impl ReplGrants {
-    fn of(confinement: &Confinement) -> Self {
+    fn from_confinement(confinement: &Confinement) -> Self {
         Self {
             profile: confinement.profile,
             network: match confinement.network {
@@ -174,15 +174,15 @@ impl Interpreter {
         let printed = Arc::new(PrintedOutput::default());
         let (sender, frames) = mpsc::channel(16);
         let mut readers = JoinSet::new();
-        readers.spawn(frames::follow(process.stdout.take(), sender));
-        readers.spawn(Arc::clone(&printed).follow(process.stderr.take()));
+        readers.spawn(frames::read_frames(process.stdout.take(), sender));
+        readers.spawn(Arc::clone(&printed).read_output(process.stderr.take()));
         let mut started = Self {
             process,
             _sandbox: sandbox,
             requests,
             frames,
             printed,
-            limits: ReplGrants::of(confinement),
+            limits: ReplGrants::from_confinement(confinement),
             _readers: readers,
         };
         match timeout(START, started.frames.recv()).await {
@@ -204,7 +204,7 @@ impl Interpreter {
     /// Returns the reason why the interpreter must not be used under this confinement, or `None` if
     /// it may.
     pub(super) fn misfit(&self, confinement: &Confinement) -> Option<String> {
-        let now = ReplGrants::of(confinement);
+        let now = ReplGrants::from_confinement(confinement);
         self.limits.why_not_for(&now, self.is_mediated())
     }
 
@@ -214,7 +214,7 @@ impl Interpreter {
 
     /// Returns the interpreter's processes, and its own network, if it has one.
     #[cfg(feature = "browser")]
-    pub(super) fn running(&self) -> (Vec<Process>, Option<CommandNetwork>) {
+    pub(super) fn running(&self) -> (Vec<ProcessInfo>, Option<CommandNetwork>) {
         (self.process.processes(), self.process.network().cloned())
     }
 
@@ -228,7 +228,7 @@ impl Interpreter {
     pub(super) async fn end(self) {
         let control = self.process.control();
         control.kill(Duration::ZERO);
-        let _ = timeout(REST, control.gone()).await;
+        let _ = timeout(REST, control.wait_until_finished()).await;
     }
 
     /// Runs code. After [`ReplEnd::Lost`], the interpreter must not be used again.
@@ -245,7 +245,7 @@ impl Interpreter {
         request.push('\n');
         let mut images = Vec::new();
         let (end, answer) = self
-            .attend(&request, &nonce, longest, &mut images, cx)
+            .wait_for_answer(&request, &nonce, longest, &mut images, cx)
             .await;
         if !matches!(end, ReplEnd::Lost(_)) {
             let _ = timeout(REST, self.printed.until_marked()).await;
@@ -259,7 +259,7 @@ impl Interpreter {
     }
 
     /// Sends a request, and waits for its answer or any other end of the call.
-    async fn attend(
+    async fn wait_for_answer(
         &mut self,
         request: &str,
         nonce: &str,
@@ -286,7 +286,7 @@ impl Interpreter {
                             images.push(bytes);
                         }
                     }
-                    Some(DriverFrame::Nonsense(what)) => {
+                    Some(DriverFrame::Invalid(what)) => {
                         return self.lost(format!(
                             "it wrote to the descriptors of haft's own driver ({what})"
                         ));
@@ -336,7 +336,7 @@ impl Interpreter {
     async fn exited(&self) -> (ReplEnd, DriverAnswer) {
         let control = self.process.control();
         let ended = tokio::select! {
-            ended = control.ended() => Some(ended),
+            ended = control.wait_for_end() => Some(ended),
             () = sleep(Duration::from_secs(1)) => None,
         };
         let why = match ended {
@@ -364,7 +364,7 @@ impl Interpreter {
         };
         self.process.kill(Duration::ZERO);
         // Wait for the last output.
-        let _ = timeout(REST, control.gone()).await;
+        let _ = timeout(REST, control.wait_until_finished()).await;
         (ReplEnd::Lost(why), DriverAnswer::default())
     }
 }

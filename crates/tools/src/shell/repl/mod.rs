@@ -19,11 +19,11 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Confinement, Content, ControlFiles,
-    Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
+    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Confinement, Content, ControlFiles,
+    Effects, ToolProfile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
 };
 #[cfg(feature = "browser")]
-use haft_sandbox::{CommandNetwork, Process};
+use haft_sandbox::{CommandNetwork, ProcessInfo};
 use haft_shell::{LineLocation, analyze};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
-    ShellProgram, ShellService, change_tracking, host_questions::NamedCall, limits, limits::Limits,
+    ShellProgram, ShellService, change_tracking, host_questions::NamedCall, limits, limits::CommandLimits,
 };
 use interpreter::{Interpreter, ReplEnd, ReplOutcome};
 
@@ -93,7 +93,7 @@ impl fmt::Debug for Interpreters {
 }
 
 impl Interpreters {
-    fn of(&self, language: ReplLanguage) -> Arc<AsyncMutex<Option<Interpreter>>> {
+    fn slot(&self, language: ReplLanguage) -> Arc<AsyncMutex<Option<Interpreter>>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(language).or_default())
     }
@@ -101,7 +101,7 @@ impl Interpreters {
     /// Returns the processes of each interpreter, and its own network, if any. Skips interpreters
     /// that are running code.
     #[cfg(feature = "browser")]
-    pub(crate) fn running(&self) -> Vec<(&'static str, Vec<Process>, Option<CommandNetwork>)> {
+    pub(crate) fn running(&self) -> Vec<(&'static str, Vec<ProcessInfo>, Option<CommandNetwork>)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let running = all.iter().filter_map(|(language, one)| {
             let one = one.try_lock().ok()?;
@@ -130,19 +130,19 @@ impl Tool for Repl {
     type Input = Input;
     const NAME: &'static str = "REPL";
 
-    fn profile(&self) -> Profile {
-        Profile {
+    fn profile(&self) -> ToolProfile {
+        ToolProfile {
             family: "shell".into(),
             search_hint:
                 "python node javascript interpreter notebook evaluate code plot figure data".into(),
             deferred: true,
-            access: Access::Anything,
+            access: ToolAccess::Anything,
             result_cap: None,
             // The effects of the code are unknown, so it is confined like a command that runs the
             // interpreter.
             rules: RuleMatch::Command("language"),
             needs: const { &[ServiceNeed::service::<ShellProgram>()] },
-            ..Profile::default()
+            ..ToolProfile::default()
         }
     }
 
@@ -177,7 +177,7 @@ impl Tool for Repl {
         shell
             .gate()
             .open_for(cx, &confinement.network, &named(input, cx));
-        let place = shell.interpreters().of(input.language);
+        let place = shell.interpreters().slot(input.language);
         let mut held = tokio::select! {
             held = place.lock() => held,
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
@@ -221,7 +221,7 @@ impl Tool for Repl {
         let Some(interpreter) = held.as_mut() else {
             return Err(ToolError::Unavailable("an interpreter"));
         };
-        let limits = Limits::read(|name| variable(&confinement, name));
+        let limits = CommandLimits::read(|name| variable(&confinement, name));
         let longest = limits.foreground(input.timeout);
         let outcome = interpreter.run(&input.code, longest, cx).await;
         let makes_none = interpreter.is_mediated();
@@ -236,9 +236,9 @@ impl Tool for Repl {
                 false => confinement.control.clone(),
             };
             let what = format!("REPL {}", input.language.name());
-            let report = change_tracking::after(watched, control, what).await?;
+            let report = change_tracking::record_changes(watched, control, what).await?;
             notes.extend(report.notes);
-            let uncovered = report.uncovered.and_then(|why| shell.undo_warning(&why));
+            let uncovered = report.uncovered.and_then(|why| shell.take_undo_warning(&why));
             notes.extend(uncovered);
         }
         let mut output = answer(input, outcome, longest, notes, is_new);
@@ -289,8 +289,8 @@ async fn before(
         home: std::env::var_os("HOME").map(PathBuf::from),
     };
     let analysis = analyze(input.language.name(), &place);
-    let own = [shell.folder().to_path_buf(), shell.scratch()];
-    change_tracking::before(confinement, &analysis, cx, own).await
+    let own = [shell.folder().to_path_buf(), shell.scratch_folder()];
+    change_tracking::record_baseline(confinement, &analysis, cx, own).await
 }
 
 /// Returns a variable from the settings, otherwise from our own environment.

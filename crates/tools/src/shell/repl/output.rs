@@ -41,7 +41,7 @@ struct PrintedState {
 
 impl PrintedOutput {
     /// Reads the output until all writers have closed the pipe.
-    pub(super) async fn follow(self: Arc<Self>, mut output: CommandOutput) {
+    pub(super) async fn read_output(self: Arc<Self>, mut output: CommandOutput) {
         let mut room = vec![0; 64 << 10];
         loop {
             match output.read(&mut room).await {
@@ -53,7 +53,7 @@ impl PrintedOutput {
         }
         let mut state = self.state();
         let held = std::mem::take(&mut state.held);
-        state.keep(&held);
+        state.store(&held);
         state.is_over = true;
         drop(state);
         self.came.notify_one();
@@ -74,7 +74,7 @@ impl PrintedOutput {
                 state.held = bytes.split_off(bytes.len() - begun.unwrap_or(0));
             }
         }
-        state.keep(&bytes);
+        state.store(&bytes);
         drop(state);
         self.came.notify_one();
     }
@@ -133,7 +133,7 @@ impl PrintedOutput {
 }
 
 impl PrintedState {
-    fn keep(&mut self, bytes: &[u8]) {
+    fn store(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         self.news.extend_from_slice(bytes);
         let surplus = self.news.len().saturating_sub(NEWS);

@@ -14,7 +14,7 @@ use crate::{
         command_output::{self, CommandResult, OutputBody},
         escalate,
         job::{self, JobStage, KillCause},
-        limits::{self, Limits},
+        limits::{self, CommandLimits},
         ports, refused_writes,
         tasks::NewTask,
     },
@@ -29,7 +29,7 @@ impl CommandRun<'_> {
         &self,
         mut due: PendingAnswer,
     ) -> Result<ToolOutput, ToolError> {
-        let lifetime = Limits::background(self.input.timeout);
+        let lifetime = CommandLimits::background(self.input.timeout);
         let (id, path) = self.task(&mut due, lifetime, 0).await?;
         let mut answer = self.answer();
         answer.first = Some(format!("Started background task {id}; output file: {path}"));
@@ -56,7 +56,7 @@ impl CommandRun<'_> {
     ) -> Result<ToolOutput, ToolError> {
         let mut answer = self.answer();
         let so_far = due.job.capture.total();
-        let body = command_output::of_failure(&due.job.capture, self.limits.failed_output);
+        let body = command_output::failure_body(&due.job.capture, self.limits.failed_output);
         self.record_changes(&mut due).await?;
         let (id, path) = self.task(&mut due, limits::BACKGROUND, so_far).await?;
         let why = match after {
@@ -95,7 +95,7 @@ impl CommandRun<'_> {
         if matches!(due.job.stage(), JobStage::Gone(_)) {
             return Ok(());
         }
-        if bash::is_harmless(&self.analysis, self.input) || !self.has_background() {
+        if bash::is_read_only(&self.analysis, self.input) || !self.has_background() {
             due.job.kill(KillCause::Leftover, Duration::ZERO);
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl CommandRun<'_> {
         }
         due.watched = self.watch(&due.confinement).await?;
         let (id, path) = self.task(due, limits::BACKGROUND, told).await?;
-        answer.note(format!(
+        answer.add_note(format!(
             "Still running as background task {id}: {what}. Output file: {path}"
         ));
         answer.field("backgroundTaskId", id);
@@ -138,12 +138,12 @@ impl CommandRun<'_> {
 
     /// Adds a note that a background command does not change the session's directory.
     fn stays(&self, answer: &mut CommandResult) {
-        if bash::moves(&self.analysis) {
+        if bash::may_change_directory(&self.analysis) {
             let hint = format!(
                 "Session cwd remains {}; a cd inside a background command does not change it.",
                 command_output::directory(&self.cx.cwd)
             );
-            answer.note(hint.clone());
+            answer.add_note(hint.clone());
             answer.field("backgroundCwdHint", hint);
         }
     }
@@ -157,7 +157,7 @@ impl CommandRun<'_> {
         read: u64,
     ) -> Result<(String, String), ToolError> {
         let capture = due.job.capture.clone();
-        let output_file = blocking(move || capture.keep()).await?.map_err(|error| {
+        let output_file = blocking(move || capture.ensure_file()).await?.map_err(|error| {
             due.job.kill(KillCause::Leftover, Duration::ZERO);
             ToolError::Failed(format!(
                 "The command was ended: it could not continue in the background, because its output \
@@ -170,16 +170,16 @@ impl CommandRun<'_> {
             let refused = Arc::clone(&self.refused);
             let (stages, confinement) = (due.job.stages(), due.confinement.clone());
             Box::pin(async move {
-                let said = change_tracking::after(watched, control, command).await;
+                let said = change_tracking::record_changes(watched, control, command).await;
                 let mut notes = said.map(|said| said.notes).unwrap_or_default();
-                let ended = job::exited(stages).await;
+                let ended = job::wait_for_exit(stages).await;
                 let code = i32::from(ended.how != ExitKind::Exited(0));
                 let seen = refused_writes::seen(&ended.refused, code, &confinement);
                 let mut files = refused.take();
                 files.extend(seen.control);
                 files.dedup();
-                notes.extend(escalate::note(&files));
-                notes.extend(refused_writes::note(&seen.others));
+                notes.extend(escalate::control_files_note(&files));
+                notes.extend(refused_writes::refused_writes_note(&seen.others));
                 notes
             })
         });

@@ -70,14 +70,14 @@ impl CommandRun<'_> {
         }
         let told = job.capture.total();
         let body = match answer.failed {
-            true => command_output::of_failure(&job.capture, self.limits.failed_output),
-            false => command_output::of_success(&job.capture, self.limits.output).await,
+            true => command_output::failure_body(&job.capture, self.limits.failed_output),
+            false => command_output::success_body(&job.capture, self.limits.output).await,
         };
-        if !answer.failed && body.kept.is_none() {
+        if !answer.failed && body.stored_file.is_none() {
             read_tracking::record_read(&self.analysis, &self.input.command, self.cx).await;
         }
-        if let Some((path, bytes)) = &body.kept {
-            self.shell.remember(path.into(), *bytes).await;
+        if let Some((path, bytes)) = &body.stored_file {
+            self.shell.record_stored_output(path.into(), *bytes).await;
         }
         self.record(&mut due).await?;
         self.left_running(&mut due, told, &mut answer).await?;
@@ -110,17 +110,17 @@ impl CommandRun<'_> {
         mut due: PendingAnswer,
     ) -> Result<ToolOutput, ToolError> {
         due.job.kill(KillCause::Interrupted, INTERRUPT_GRACE);
-        due.job.over_within(INTERRUPT_ANSWER).await;
+        due.job.wait_until_gone_within(INTERRUPT_ANSWER).await;
         let mut answer = self.answer();
         answer.failed = true;
         answer.interrupted = true;
         answer.first = Some(INTERRUPTED.to_owned());
-        let body = command_output::of_failure(&due.job.capture, self.limits.failed_output);
+        let body = command_output::failure_body(&due.job.capture, self.limits.failed_output);
         if let Some(watched) = due.watched.take() {
             // The user should not have to wait after an interrupt. The changes are recorded in the
             // background.
             let command = self.input.command.clone();
-            haft_contract::spawn_boxed(change_tracking::after(watched, due.control(), command));
+            haft_contract::spawn_boxed(change_tracking::record_changes(watched, due.control(), command));
         }
         Ok(answer.with(body))
     }
@@ -134,7 +134,7 @@ impl CommandRun<'_> {
     ) -> Result<ToolOutput, ToolError> {
         let job = Arc::clone(&due.job);
         job.kill(KillCause::TimedOut(after), TIMEOUT_GRACE);
-        job.over_within(TIMEOUT_GRACE + Duration::from_secs(2))
+        job.wait_until_gone_within(TIMEOUT_GRACE + Duration::from_secs(2))
             .await;
         let mut answer = self.answer();
         answer.failed = true;
@@ -142,12 +142,12 @@ impl CommandRun<'_> {
         answer.first = Some(format!("Command timed out after {time}"));
         answer.field("timedOutAfterMs", milliseconds(after));
         if let Some(why) = why {
-            answer.note(format!(
+            answer.add_note(format!(
                 "It was killed instead of moved to the background: {why}."
             ));
         }
         answer.notes.extend(waits(&job));
-        let body = command_output::of_failure(&job.capture, self.limits.failed_output);
+        let body = command_output::failure_body(&job.capture, self.limits.failed_output);
         self.record(&mut due).await?;
         let mut output = answer.with(body);
         add_notes(&mut output, &due.notes);
@@ -162,13 +162,13 @@ impl CommandRun<'_> {
         let command = self.input.command.clone();
         // The recording runs to its end, even if the call is cancelled.
         let looking =
-            haft_contract::spawn_boxed(change_tracking::after(watched, due.control(), command));
+            haft_contract::spawn_boxed(change_tracking::record_changes(watched, due.control(), command));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),
         };
         due.notes.extend(said.notes);
-        let uncovered = said.uncovered.and_then(|why| self.shell.undo_warning(&why));
+        let uncovered = said.uncovered.and_then(|why| self.shell.take_undo_warning(&why));
         due.notes.extend(uncovered);
         Ok(())
     }
@@ -187,10 +187,10 @@ impl CommandRun<'_> {
         let moved =
             blocking(move || cwd::after(left_in.as_deref(), &cwd, &directories, fixed)).await?;
         Ok(match moved {
-            CwdChange::Nowhere => None,
-            CwdChange::To(path) => Some(ContextPatch::SetCwd { path }),
-            CwdChange::Back(path) => {
-                answer.note(format!(
+            CwdChange::Unchanged => None,
+            CwdChange::MovedTo(path) => Some(ContextPatch::SetCwd { path }),
+            CwdChange::Reset(path) => {
+                answer.add_note(format!(
                     "Shell cwd was reset to {}",
                     command_output::directory(&path)
                 ));
@@ -211,7 +211,7 @@ fn uncovered(path: &Path) -> ToolError {
 
 /// Returns the error for a command whose sandbox was ended from outside.
 fn lost(job: &CommandJob, limit: usize) -> ToolError {
-    let output = command_output::of_failure(&job.capture, limit).text;
+    let output = command_output::failure_body(&job.capture, limit).text;
     ToolError::Failed(format!(
         "The command was ended from outside, and it is not known how far it got. Its output:\n{output}"
     ))

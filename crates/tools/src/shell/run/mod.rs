@@ -32,12 +32,12 @@ use super::{
     exit_code::{self, TimeoutAction},
     host_questions::NamedCall,
     job::{CommandJob, KillCause},
-    limits::Limits,
+    limits::CommandLimits,
     monitor::LineQueue,
     output_mask::OutputMask,
     profile, refused_writes,
     sandbox_refusals::SandboxRefusal,
-    service::DetachRequest,
+    service::WaitingCallGuard,
 };
 use crate::{blocking::blocking, paths::escaped};
 
@@ -90,7 +90,7 @@ struct CommandRun<'a> {
     input: &'a Input,
     cx: &'a CallContext,
     analysis: Arc<Analysis>,
-    limits: Limits,
+    limits: CommandLimits,
     variables: ControlVariables,
     /// Whether the user allowed running the command without the sandbox.
     lifted: bool,
@@ -105,7 +105,7 @@ struct CommandRun<'a> {
 struct RefusedFiles(Mutex<Vec<PathBuf>>);
 
 impl RefusedFiles {
-    fn note(&self, path: &Path) {
+    fn record(&self, path: &Path) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if files.len() < MOST_REFUSED && !files.iter().any(|known| known == path) {
             files.push(path.to_path_buf());
@@ -155,7 +155,7 @@ fn unscanned(directory: &Path) -> String {
 impl PendingAnswer {
     /// Returns the control files to check after the command has ended.
     fn control(&self) -> ControlFiles {
-        match self.job.makes_none {
+        match self.job.cannot_make_control_files {
             true => ControlFiles::default(),
             false => self.confinement.control.clone(),
         }
@@ -177,11 +177,11 @@ impl<'a> CommandRun<'a> {
         }
         let variables = ControlVariables(Arc::clone(&confinement.env));
         Ok(Self {
-            analysis: bash::read(input, &cx.cwd),
+            analysis: bash::line_analysis(input, &cx.cwd),
             shell,
             input,
             cx,
-            limits: Limits::read(|name| variables.get(name)),
+            limits: CommandLimits::read(|name| variables.get(name)),
             variables,
             // The engine decides whether this is permitted, and has asked the user.
             lifted: input.dangerously_disable_sandbox
@@ -194,7 +194,7 @@ impl<'a> CommandRun<'a> {
     async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
         // Registered first, so that a request to detach is not lost if it arrives before the
         // command runs.
-        let detach = self.shell.detach_request(self.cx);
+        let detach = self.shell.register_waiting_call(self.cx);
         let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
         let refused_before = self.refused_hosts(&confinement).await.len();
         let mut attempt = 0;
@@ -220,7 +220,7 @@ impl<'a> CommandRun<'a> {
             match self.refused(&due, &ended).await {
                 Some(EscalationOutcome::Retry(wider)) if attempt < MOST_QUESTIONS => {
                     due.job.kill(KillCause::Leftover, Duration::ZERO);
-                    due.job.gone().await;
+                    due.job.wait_until_gone().await;
                     attempt += 1;
                     watched = match due.watched {
                         Some(watched) => Some(watched),
@@ -256,8 +256,8 @@ impl<'a> CommandRun<'a> {
 
     /// Records the state of the files that the command may change.
     async fn watch(&self, confinement: &Confinement) -> Result<Option<ChangeBaseline>, ToolError> {
-        let own = [self.shell.folder().to_path_buf(), self.shell.scratch()];
-        change_tracking::before(confinement, &self.analysis, self.cx, own).await
+        let own = [self.shell.folder().to_path_buf(), self.shell.scratch_folder()];
+        change_tracking::record_baseline(confinement, &self.analysis, self.cx, own).await
     }
 
     async fn start(
@@ -267,15 +267,15 @@ impl<'a> CommandRun<'a> {
     ) -> Result<Arc<CommandJob>, ToolError> {
         let gate = self.shell.gate();
         gate.open_for(self.cx, &confinement.network, &self.named());
-        self.shell.caches().make(confinement);
+        self.shell.created_caches().make(confinement);
         let line = ShellCommand {
             text: match self.variables.get("CLAUDE_CODE_SHELL_PREFIX") {
                 Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
                 None => self.input.command.clone(),
             },
             cwd: self.cx.cwd.to_path_buf(),
-            sourced: self.sourced(confinement),
-            names: Some(self.judge(confinement)),
+            source_file: self.sourced(confinement),
+            name_policy: Some(self.judge(confinement)),
         };
         let place = self.shell.output_path(self.cx.call, attempt);
         // A character has at most four bytes.
@@ -284,7 +284,7 @@ impl<'a> CommandRun<'a> {
         if let Some(lines) = &self.lines {
             capture = capture.followed_by(lines.clone());
         }
-        self.shell.start(confinement, line, capture).await
+        self.shell.start_command(confinement, line, capture).await
     }
 
     /// Returns the policy that decides about changes of control files and records the refused ones.
@@ -293,7 +293,7 @@ impl<'a> CommandRun<'a> {
         NamePolicy::from_fn(move |used| {
             let permitted = profile::permits(&control, used);
             if !permitted {
-                refused.note(&used.path);
+                refused.record(&used.path);
             }
             permitted
         })
@@ -308,7 +308,7 @@ impl<'a> CommandRun<'a> {
         sessions.or_else(|| users().filter(is_there))
     }
 
-    async fn wait(&self, job: &CommandJob, detach: &DetachRequest<'_>) -> WaitOutcome {
+    async fn wait(&self, job: &CommandJob, detach: &WaitingCallGuard<'_>) -> WaitOutcome {
         let longest = self.limits.foreground(self.input.timeout);
         let mut told = 0;
         let is_followed = !self.cx.progress.is_silent();
@@ -319,9 +319,9 @@ impl<'a> CommandRun<'a> {
         loop {
             tokio::select! {
                 biased;
-                ended = job.exited() => return WaitOutcome::Ended(ended),
+                ended = job.wait_for_exit() => return WaitOutcome::Ended(ended),
                 () = self.cx.cancel.cancelled() => return WaitOutcome::Interrupted,
-                () = detach.asked() => return WaitOutcome::Detached,
+                () = detach.wait_for_detach() => return WaitOutcome::Detached,
                 () = &mut over => return WaitOutcome::TimedOut(longest),
                 _ = ticks.tick(), if is_followed => self.report_output(&job.capture, &mut told),
             }
@@ -379,7 +379,7 @@ impl<'a> CommandRun<'a> {
         if code == 0 && !files.is_empty() {
             // The command succeeded without the change, so it does not run again. The note informs
             // the model.
-            let note = escalate::note(&files);
+            let note = escalate::control_files_note(&files);
             let refused: Vec<SandboxRefusal> =
                 seen.others.into_iter().map(SandboxRefusal::Write).collect();
             let asked = match refused.is_empty() {
@@ -431,7 +431,7 @@ impl<'a> CommandRun<'a> {
     /// Returns the connections that the proxy has refused so far.
     async fn refused_hosts(&self, confinement: &Confinement) -> Vec<String> {
         match confinement.network {
-            NetworkAccess::ByRule(_) => self.shell.refused_hosts().await,
+            NetworkAccess::ByRule(_) => self.shell.refused_connections().await,
             NetworkAccess::Nobody | NetworkAccess::Anybody => Vec::new(),
         }
     }

@@ -13,7 +13,7 @@ use std::{
 
 use haft_shell::{
     Arg, EffectVerdict, LineLocation, analyze,
-    ast::{CommandKind, PartKind, Script, ShellWord},
+    ast::{CommandKind, PartKind, ShellScript, ShellWord},
     commands::is_known,
     is_builtin, is_reserved,
     syntax::parse,
@@ -183,7 +183,7 @@ fn takes_words(value: &str) -> bool {
         && more.last().is_some_and(is_x)
 }
 
-fn last_words(script: &Script) -> Option<&[ShellWord]> {
+fn last_words(script: &ShellScript) -> Option<&[ShellWord]> {
     match &script.items.last()?.pipeline.commands.last()?.kind {
         CommandKind::Simple { words, .. } => Some(words),
         _ => None,
@@ -212,7 +212,7 @@ fn only_adds_options(name: &str, value: &str) -> bool {
             return false;
         };
         let is_option = |arg: &Arg| arg.text().is_some_and(|text| text.starts_with('-'));
-        if part.called() != Some(name)
+        if part.command_name() != Some(name)
             || !part.assignments.is_empty()
             || !options.iter().all(is_option)
         {

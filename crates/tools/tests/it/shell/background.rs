@@ -46,7 +46,7 @@ async fn a_task_is_started_asked_and_announced() {
     );
     // The watcher may be a moment behind.
     let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
-    notices.changed().await;
+    notices.wait_for_any_notice().await;
     let notice = notices.take_notices().remove(0);
     assert_eq!((&notice.id, notice.status), (&info.id, info.status));
     assert_eq!(
@@ -199,12 +199,12 @@ async fn a_command_can_be_sent_to_the_background_while_it_runs() {
     let terminal = Terminal::new();
     let (cx, mut updates) = terminal.context();
     let (shell, call) = (terminal.shell(), cx.call);
-    assert!(!shell.background(call));
+    assert!(!shell.move_to_background(call));
     let input = json!({"command": "cd sub; echo begun; while :; do command sleep 0.1; done"});
     let calling = terminal.call_in("Bash", input, &cx);
     let wish = async {
         updates.recv().await.expect("news");
-        assert!(shell.background(call));
+        assert!(shell.move_to_background(call));
     };
     let (heard, ()) = tokio::join!(calling, wish);
     assert_eq!(heard.structured["backgroundedByUser"], true);
@@ -222,7 +222,7 @@ async fn a_request_that_comes_before_the_command_runs_is_not_lost() {
     let input = json!({"command": "while :; do command sleep 0.1; done"});
     let calling = terminal.call_in("Bash", input, &cx);
     // The call has got as far as it gets without waiting for anything.
-    let request = async { assert!(shell.background(call)) };
+    let request = async { assert!(shell.move_to_background(call)) };
     let (heard, ()) = tokio::join!(calling, request);
     assert_eq!(heard.structured["backgroundedByUser"], true);
     shell.close().await;

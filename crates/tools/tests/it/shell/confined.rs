@@ -181,7 +181,7 @@ async fn a_task_leaves_no_such_file_either() {
     let input = json!({"command": command, "run_in_background": true});
     let id = terminal.call("Bash", input).await.task();
     let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
-    notices.changed().await;
+    notices.wait_for_any_notice().await;
     let notes = notices.take_notices().remove(0).notes;
     assert!(
         notes[0].starts_with("The sandbox refused changes of"),

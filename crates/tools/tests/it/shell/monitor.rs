@@ -34,7 +34,7 @@ async fn until_over(terminal: &Terminal) -> Vec<TaskNotice> {
     let mut read = Vec::new();
     let reading = async {
         loop {
-            notices.changed().await;
+            notices.wait_for_any_notice().await;
             read.extend(notices.take_notices());
             if read
                 .last()
@@ -70,7 +70,7 @@ async fn lines_are_read_as_they_come_and_the_end_is_told() {
     );
     let notices = notices(&terminal);
     assert_eq!(notices.running()[0].kind, TaskKind::Monitor);
-    notices.changed().await;
+    notices.wait_for_any_notice().await;
     let first = notices.take_notices();
     assert_eq!(texts(&first), ["one", "two"], "together they are one event");
     assert_eq!((first.len(), first[0].status), (1, TaskStatus::Running));
@@ -163,7 +163,7 @@ async fn one_that_ignores_the_signal_is_stopped_all_the_same() {
     let terminal = Terminal::new();
     let command = "trap '' TERM INT HUP; echo up; while :; do command sleep 0.1; done";
     let id = started(&terminal, command).await;
-    notices(&terminal).changed().await;
+    notices(&terminal).wait_for_any_notice().await;
     notices(&terminal).take_notices();
     let heard = terminal.call("TaskStop", json!({"task_id": id})).await;
     assert_eq!(heard.structured["task_type"], "local_monitor");
@@ -210,7 +210,7 @@ async fn without_its_session_nothing_of_it_runs() {
         started(&terminal, "echo up; command sleep 1000").await;
     }
     let notices = notices(&terminal);
-    notices.changed().await;
+    notices.wait_for_any_notice().await;
     terminal.session.services = Services::none();
     super::background::nothing_runs_in(terminal.root()).await;
 }
@@ -235,7 +235,7 @@ async fn there_are_at_most_twenty() {
     let tasks = notices(&terminal);
     let over = async {
         while !tasks.running().is_empty() {
-            tasks.changed().await;
+            tasks.wait_for_any_notice().await;
             tasks.take_notices();
         }
     };

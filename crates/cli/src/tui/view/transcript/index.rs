@@ -48,7 +48,7 @@ pub(super) struct TranscriptIndex {
 }
 
 impl TranscriptIndex {
-    pub(super) fn of(path: PathBuf) -> io::Result<Self> {
+    pub(super) fn load(path: PathBuf) -> io::Result<Self> {
         let mut index = Self {
             path,
             ..Self::default()

@@ -31,7 +31,7 @@ use super::{
     stay,
 };
 use crate::tui::{
-    overlay::{View, ViewEffect, ViewOutcome},
+    overlay::{FullScreenView, ViewEffect, ViewOutcome},
     ui_style::UiStyle,
 };
 
@@ -76,12 +76,12 @@ impl TranscriptView {
             status: "reading".to_owned(),
             has_shown_end: false,
         };
-        let read = move || TranscriptData::Index(TranscriptIndex::of(path).map(Arc::new));
+        let read = move || TranscriptData::Index(TranscriptIndex::load(path).map(Arc::new));
         (view, vec![job(read)])
     }
 
     /// Returns jobs that read the lines on or near the screen that are not in memory.
-    fn wanted(&mut self) -> Vec<ViewEffect> {
+    fn missing_line_jobs(&mut self) -> Vec<ViewEffect> {
         let Some(index) = self.text.index.clone() else {
             return Vec::new();
         };
@@ -152,7 +152,7 @@ impl TranscriptView {
     }
 }
 
-impl View for TranscriptView {
+impl FullScreenView for TranscriptView {
     fn is_transcript(&self) -> bool {
         true
     }
@@ -191,7 +191,7 @@ impl View for TranscriptView {
             PagerStep::Other if key == Key::control('o') => return close(),
             PagerStep::Other | PagerStep::Done => Vec::new(),
         };
-        effects.extend(self.wanted());
+        effects.extend(self.missing_line_jobs());
         ViewOutcome::Stay(effects)
     }
 
@@ -221,7 +221,7 @@ impl View for TranscriptView {
             TranscriptData::Blocks(blocks) => {
                 for (block, lines) in blocks {
                     self.asked.remove(&block);
-                    self.text.keep(block, lines);
+                    self.text.store_block(block, lines);
                 }
                 return stay();
             }
@@ -232,7 +232,7 @@ impl View for TranscriptView {
                 self.status = error.to_string();
             }
         }
-        effects.extend(self.wanted());
+        effects.extend(self.missing_line_jobs());
         ViewOutcome::Stay(effects)
     }
 
@@ -304,7 +304,7 @@ impl TranscriptText {
         (entry, line.saturating_sub(self.begins(entry)))
     }
 
-    fn keep(&mut self, block: (usize, usize), lines: Vec<TranscriptLine>) {
+    fn store_block(&mut self, block: (usize, usize), lines: Vec<TranscriptLine>) {
         if self.order.len() >= MOST_BLOCKS {
             let oldest = self.order.remove(0);
             self.blocks.remove(&oldest);

@@ -73,7 +73,7 @@ pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
         "haft-hook" => hook(value, &time, &mut entry),
         "haft-terms" => {
             entry.push(LineRole::Muted, format!("{time} permissions changed"));
-            entry.push_lines(LineRole::Muted, &without_frame(value));
+            entry.push_lines(LineRole::Muted, &entry_payload(value));
         }
         _ => {}
     }
@@ -81,7 +81,7 @@ pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
 }
 
 /// Returns the payload of an entry, without its type, session id and timestamp.
-fn without_frame(value: &Value) -> String {
+fn entry_payload(value: &Value) -> String {
     let fields = value.as_object().into_iter().flatten();
     let fields =
         fields.filter(|(name, _)| !["type", "sessionId", "timestamp"].contains(&name.as_str()));
@@ -176,7 +176,7 @@ fn result(block: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) 
             entry.push(LineRole::Muted, format!("  [{kind}]"));
             continue;
         };
-        match kept_output(text, outputs) {
+        match stored_output_path(text, outputs) {
             Some(path) => {
                 let name = path.file_name().unwrap_or_default();
                 let text = format!("  whole, from tool-results/{}", name.display());
@@ -190,7 +190,7 @@ fn result(block: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) 
 
 /// Returns the file of a result that was too long. Only files in the session's own folder are
 /// accepted, because any tool output could contain such a text.
-fn kept_output(text: &str, outputs: &Path) -> Option<PathBuf> {
+fn stored_output_path(text: &str, outputs: &Path) -> Option<PathBuf> {
     let first = text.lines().next()?;
     let named = first.split_once("The whole text is in ")?.1;
     let named = Path::new(named.split(" (Read it in parts)").next()?);

@@ -3,7 +3,7 @@ use std::{fs, io::Write, path::Path};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tui::view::test_screen::{key, keys, look, settle, shown};
+use crate::tui::view::test_screen::{key, keys, test_style, run_jobs, shown};
 
 fn line(kind: &str, minute: usize, message: Value) -> Value {
     let timestamp = format!("2026-01-31T12:{minute:02}:05.000Z");
@@ -17,7 +17,7 @@ fn write(path: &Path, lines: &[Value]) {
 
 fn opened(path: &Path) -> TranscriptView {
     let (mut view, effects) = TranscriptView::open(path.to_path_buf());
-    assert!(settle(&mut view, effects).is_empty());
+    assert!(run_jobs(&mut view, effects).is_empty());
     view
 }
 
@@ -81,7 +81,7 @@ fn without_place(text: &str, dir: &Path) -> String {
 fn everything_is_there_at_two_widths() {
     let (dir, path) = session();
     let mut view = opened(&path);
-    let (wide, narrow) = (look(80, 24), look(40, 16));
+    let (wide, narrow) = (test_style(80, 24), test_style(40, 16));
     shown(&mut view, &wide);
     keys(&mut view, "g");
     let first = without_place(&shown(&mut view, &wide), dir.path());
@@ -131,7 +131,7 @@ fn why_a_call_ran_or_did_not_and_what_hooks_did_is_there() {
         ],
     );
     let mut view = opened(&path);
-    let text = shown(&mut view, &look(80, 13));
+    let text = shown(&mut view, &test_style(80, 13));
     insta::assert_snapshot!(text, @r"
     12:07:05 hook PreToolUse:Bash
       looked
@@ -153,7 +153,7 @@ fn why_a_call_ran_or_did_not_and_what_hooks_did_is_there() {
 fn a_whole_output_is_paged_from_its_file() {
     let (_dir, path) = session();
     let mut view = opened(&path);
-    let look = look(80, 10);
+    let look = test_style(80, 10);
     shown(&mut view, &look);
     keys(&mut view, "g/output 2500");
     key(&mut view, Key::RETURN);
@@ -170,7 +170,7 @@ fn a_whole_output_is_paged_from_its_file() {
 fn prompts_are_jumped_to_and_entries_folded() {
     let (_dir, path) = session();
     let mut view = opened(&path);
-    let look = look(80, 10);
+    let look = test_style(80, 10);
     shown(&mut view, &look);
     keys(&mut view, "g}");
     keys(&mut view, "k");
@@ -196,7 +196,7 @@ fn prompts_are_jumped_to_and_entries_folded() {
 fn what_is_written_meanwhile_comes_with_the_next_key() {
     let (_dir, path) = session();
     let mut view = opened(&path);
-    let look = look(80, 10);
+    let look = test_style(80, 10);
     shown(&mut view, &look);
     let before = view.text.len();
     let more = line(
@@ -226,7 +226,7 @@ fn a_file_elsewhere_is_never_taken_for_an_output() {
     let result = json!({"role": "user", "content": [{"type": "tool_result", "content": text}]});
     write(&path, &[line("user", 0, result)]);
     let mut view = opened(&path);
-    let text = shown(&mut view, &look(200, 10));
+    let text = shown(&mut view, &test_style(200, 10));
     assert!(
         text.contains("The whole text is in") && !text.contains("\n  secret"),
         "{text}"
@@ -248,7 +248,7 @@ fn of_a_long_conversation_only_what_is_shown_is_at_hand() {
         .collect();
     write(&path, &lines);
     let mut view = opened(&path);
-    let look = look(80, 24);
+    let look = test_style(80, 24);
     let end = shown(&mut view, &look);
     assert!(end.contains("  answer 4999\n"), "{end}");
     for letter in ["g", "}", " ", "G", "{", "b"] {

@@ -35,12 +35,12 @@ fn vector_9_what_is_typed_as_a_question_appears_answers_nothing() {
         &[pause(), turn(&[&call]), text("Written.")],
     );
     tmux.say("write it");
-    tmux.until("the call", |screen| screen.contains("Bash sleep 1"));
-    tmux.types("yyy");
-    tmux.until("the draft", |screen| {
+    tmux.wait_until("the call", |screen| screen.contains("Bash sleep 1"));
+    tmux.type_text("yyy");
+    tmux.wait_until("the draft", |screen| {
         screen.lines().any(|line| line == "› yyy")
     });
-    let screen = tmux.until("the question", |screen| screen.contains("Tab to answer"));
+    let screen = tmux.wait_until("the question", |screen| screen.contains("Tab to answer"));
     insta::assert_snapshot!(from(&screen, "? Write"));
     assert!(!file.exists());
 }
@@ -53,15 +53,15 @@ fn vector_10_a_key_before_the_question_is_armed_goes_to_the_draft() {
     let (file, call) = write(&tmux, "a.txt");
     tmux.haft("", &[turn(&[&call]), text("Written.")]);
     tmux.say("write it");
-    tmux.until("the question", |screen| screen.contains("[y] once"));
-    tmux.types("y");
-    tmux.until("the draft", |screen| {
+    tmux.wait_until("the question", |screen| screen.contains("[y] once"));
+    tmux.type_text("y");
+    tmux.wait_until("the draft", |screen| {
         screen.lines().any(|line| line == "› y")
     });
     assert!(!file.exists());
     tmux.press("BSpace");
     tmux.armed("[y] once");
-    tmux.types("y");
+    tmux.type_text("y");
     tmux.answered("Written.");
     assert!(file.exists());
 }
@@ -74,18 +74,18 @@ fn vector_11_one_answer_answers_one_question() {
     let ((first, one), (second, two)) = (write(&tmux, "a.txt"), write(&tmux, "b.txt"));
     tmux.haft("", &[turn(&[&one, &two]), text("Written.")]);
     tmux.say("write both");
-    tmux.until("both questions", |screen| screen.contains("1 of 2"));
+    tmux.wait_until("both questions", |screen| screen.contains("1 of 2"));
     tmux.armed("[y] once");
     tmux.press("Enter");
     a_moment();
     assert!(tmux.screen().contains("1 of 2"), "Enter does nothing");
-    tmux.types("y");
+    tmux.type_text("y");
     a_moment();
-    tmux.types("y");
+    tmux.type_text("y");
     // The calls run side by side: either may ask first.
     let count = || usize::from(first.exists()) + usize::from(second.exists());
-    tmux.until("the first answer", |_| count() > 0);
-    let screen = tmux.until("the second question", |screen| {
+    tmux.wait_until("the first answer", |_| count() > 0);
+    let screen = tmux.wait_until("the second question", |screen| {
         screen.contains("? Write ") && screen.lines().any(|line| line == "› y")
     });
     assert!(screen.contains("Tab to answer"), "{screen}");
@@ -103,19 +103,19 @@ fn vector_12_a_long_command_is_seen_whole_before_it_is_allowed() {
     tmux.haft("", &[call("Bash", command), text("Ran.")]);
     tmux.say("go");
     tmux.armed("[y] once");
-    tmux.types("y");
-    tmux.until("the refusal", |screen| screen.contains("v first"));
+    tmux.type_text("y");
+    tmux.wait_until("the refusal", |screen| screen.contains("v first"));
     a_moment();
-    tmux.types("v");
-    tmux.until("the whole", |screen| {
+    tmux.type_text("v");
+    tmux.wait_until("the whole", |screen| {
         screen.contains("echo 1 ") && !screen.contains("[y] once")
     });
     tmux.press("End");
-    tmux.until("its end", |screen| screen.contains("why: "));
-    tmux.types("q");
+    tmux.wait_until("its end", |screen| screen.contains("why: "));
+    tmux.type_text("q");
     tmux.armed("[y] once");
     a_moment();
-    tmux.types("y");
+    tmux.type_text("y");
     tmux.answered("Ran.");
     let made = fs::read_to_string(tmux.project().join("made.txt")).unwrap();
     assert_eq!(made.lines().count(), 60);
@@ -130,13 +130,13 @@ fn vector_13_a_rule_is_edited_and_kept_where_it_is_wanted() {
     tmux.haft("", &[touch("one"), touch("two"), text("Touched.")]);
     tmux.say("go");
     tmux.armed("[y] once");
-    tmux.types("a");
-    tmux.until("the rule", |screen| {
+    tmux.type_text("a");
+    tmux.wait_until("the rule", |screen| {
         screen.contains("rule: Bash(touch one)")
     });
     tmux.press("C-u");
-    tmux.types("Bash(touch *)");
-    let before = tmux.until("the new rule", |screen| {
+    tmux.type_text("Bash(touch *)");
+    let before = tmux.wait_until("the new rule", |screen| {
         screen.contains("rule: Bash(touch *)")
     });
     tmux.press("Tab");
@@ -144,7 +144,7 @@ fn vector_13_a_rule_is_edited_and_kept_where_it_is_wanted() {
         let row = screen.lines().find(|line| line.contains("(Tab: where)"));
         row.map(|row| row.trim().to_owned())
     };
-    tmux.until("another place", |screen| place(screen) != place(&before));
+    tmux.wait_until("another place", |screen| place(screen) != place(&before));
     tmux.press("Enter");
     tmux.answered("Touched.");
     let made = |name: &str| tmux.project().join(name).exists();
@@ -171,10 +171,10 @@ fn vector_14_a_reason_goes_with_a_no() {
     tmux.haft("", &[turn(&[&call]), text("As you like.")]);
     tmux.say("go");
     tmux.armed("[y] once");
-    tmux.types("r");
-    tmux.until("the line", |screen| screen.contains("because:"));
-    tmux.types("no, use yarn");
-    tmux.until("the reason", |screen| {
+    tmux.type_text("r");
+    tmux.wait_until("the line", |screen| screen.contains("because:"));
+    tmux.type_text("no, use yarn");
+    tmux.wait_until("the reason", |screen| {
         screen.contains("because: no, use yarn")
     });
     tmux.press("Enter");
@@ -202,11 +202,11 @@ fn vector_15_a_changed_command_is_judged_again() {
     );
     tmux.say("go");
     tmux.armed("[y] once");
-    tmux.types("e");
-    tmux.until("the line", |screen| screen.contains("instead: touch made"));
+    tmux.type_text("e");
+    tmux.wait_until("the line", |screen| screen.contains("instead: touch made"));
     tmux.press("C-u");
-    tmux.types("rm -rf precious");
-    tmux.until("the change", |screen| {
+    tmux.type_text("rm -rf precious");
+    tmux.wait_until("the change", |screen| {
         screen.contains("instead: rm -rf precious")
     });
     tmux.press("Enter");
@@ -225,10 +225,10 @@ fn vector_16_escape_leaves_a_question_open_and_then_stops_the_run() {
     tmux.say("go");
     tmux.armed("[y] once");
     tmux.press("Escape");
-    let screen = tmux.until("the draft", |screen| screen.contains("Tab to answer"));
+    let screen = tmux.wait_until("the draft", |screen| screen.contains("Tab to answer"));
     assert!(screen.contains("? Write a.txt"), "it is open: {screen}");
     tmux.press("Escape");
-    let screen = tmux.until("the end of the run", |screen| {
+    let screen = tmux.wait_until("the end of the run", |screen| {
         screen.contains("interrupted") && is_idle(screen)
     });
     assert!(
@@ -249,18 +249,18 @@ fn vector_17_over_a_view_a_question_is_a_banner_and_a_bell() {
         &[pause(), turn(&[&call]), hanging("Written.")],
     );
     tmux.say("go");
-    tmux.until("the call", |screen| screen.contains("Bash sleep 1"));
+    tmux.wait_until("the call", |screen| screen.contains("Bash sleep 1"));
     tmux.press("C-o");
-    let screen = tmux.until("the banner", |screen| {
+    let screen = tmux.wait_until("the banner", |screen| {
         screen.contains("? Write a.txt waits")
     });
     assert!(!screen.contains("[y] once"), "the view stays: {screen}");
     let written = tmux.written();
     let view = written.rfind("\x1b[?1049h").unwrap();
     assert!(written[view..].contains('\x07'), "the bell");
-    tmux.types("q");
+    tmux.type_text("q");
     tmux.armed("[y] once");
     a_moment();
-    tmux.types("y");
-    tmux.until("the answer", |_| file.exists());
+    tmux.type_text("y");
+    tmux.wait_until("the answer", |_| file.exists());
 }

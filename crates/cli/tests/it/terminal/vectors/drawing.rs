@@ -23,7 +23,7 @@ fn vector_1_every_line_is_there_once_whatever_the_size() {
         return;
     };
     tmux.run("clear; for n in $(seq 40); do echo number $n; done");
-    tmux.until("the lines", |screen| screen.contains("number 40"));
+    tmux.wait_until("the lines", |screen| screen.contains("number 40"));
     let lines: String = (41..=80).map(|n| format!("number {n}\n")).collect();
     tmux.haft("", &[text(&format!("```\n{lines}```\n\nAll."))]);
     tmux.say("go");
@@ -33,13 +33,13 @@ fn vector_1_every_line_is_there_once_whatever_the_size() {
     for (columns, rows) in sizes.into_iter().chain(drag) {
         tmux.resize(columns, rows);
         if rows != 24 || columns == 80 {
-            tmux.until("the status", |screen| screen.contains("default"));
+            tmux.wait_until("the status", |screen| screen.contains("default"));
         }
     }
     tmux.resize(80, 24);
     // The last frame of a resize comes a moment after it.
-    tmux.types("x");
-    tmux.until("one live region", |screen| {
+    tmux.type_text("x");
+    tmux.wait_until("one live region", |screen| {
         screen.matches("context 0%").count() == 1 && screen.lines().any(|line| line == "› x")
     });
     assert_once_in_order(&tmux, 80);
@@ -53,7 +53,7 @@ fn a_window_that_becomes_lower_than_a_question_leaves_no_copy_of_it() {
         return;
     };
     tmux.run("clear; for n in $(seq 40); do echo number $n; done");
-    tmux.until("the lines", |screen| screen.contains("number 40"));
+    tmux.wait_until("the lines", |screen| screen.contains("number 40"));
     let command: String = (1..=14)
         .map(|n| format!("echo part {n} > out.txt\n"))
         .collect();
@@ -66,9 +66,9 @@ fn a_window_that_becomes_lower_than_a_question_leaves_no_copy_of_it() {
     for rows in [20, 10, 6, 30, 8, 24, 5, 30] {
         tmux.resize(80, rows);
         // What is below the cursor goes, and comes back with the frame of the new size.
-        tmux.until("the status", |screen| screen.contains("scripted"));
+        tmux.wait_until("the status", |screen| screen.contains("scripted"));
     }
-    tmux.until("the whole question", |screen| {
+    tmux.wait_until("the whole question", |screen| {
         screen.contains("? Bash") && screen.contains("[y] once")
     });
     let lines = tmux.lines();
@@ -77,7 +77,7 @@ fn a_window_that_becomes_lower_than_a_question_leaves_no_copy_of_it() {
     assert_eq!(count("› go"), 1, "{lines:#?}");
     assert_once_in_order(&tmux, 40);
     tmux.armed("[y] once");
-    tmux.types("n");
+    tmux.type_text("n");
     tmux.answered("All.");
 }
 
@@ -115,13 +115,13 @@ fn vector_4_what_is_typed_while_a_reply_streams_stays_together() {
         &[call("Bash", command), text("A **reply** that streams.")],
     );
     tmux.say("go");
-    tmux.until("the call", |screen| screen.contains("line 1"));
-    tmux.types("he");
-    tmux.until("the reply", |screen| {
+    tmux.wait_until("the call", |screen| screen.contains("line 1"));
+    tmux.type_text("he");
+    tmux.wait_until("the reply", |screen| {
         screen.contains("A reply that streams.")
     });
-    tmux.types("llo");
-    tmux.until("the draft", |screen| {
+    tmux.type_text("llo");
+    tmux.wait_until("the draft", |screen| {
         screen.lines().any(|line| line == "› hello") && !screen.contains("Esc to stop")
     });
     assert_eq!(tmux.column(), 7, "the cursor is behind it");
@@ -176,7 +176,7 @@ fn vector_7_a_long_block_of_code_is_in_the_scrollback_line_by_line() {
     // It never ends: every line that has ended is committed all the same.
     tmux.haft("", &[hanging(&format!("{block}open"))]);
     tmux.say("go");
-    tmux.until("the last line", |screen| screen.contains("ends\";"));
+    tmux.wait_until("the last line", |screen| screen.contains("ends\";"));
     assert_once_in_order(&tmux, 400);
     let coloured = tmux.text(&["capture-pane", "-e", "-p", "-S", "-"]);
     // A style holds over the ends of lines until another is set.
@@ -205,7 +205,7 @@ fn vector_8_a_table_that_is_too_wide_becomes_lines() {
     );
     // The status has no room for the model.
     tmux.begin("", &[text(&format!("{table}\nEnd."))]);
-    tmux.until("the session", is_idle);
+    tmux.wait_until("the session", is_idle);
     tmux.say("go");
     let screen = tmux.answered("End.");
     insta::assert_snapshot!(from(&screen, "› go"));
@@ -225,26 +225,26 @@ fn vector_25_the_cursor_is_where_the_terminal_draws_the_end() {
         // The shell's own idea of widths does not count: cat echoes what the terminal got.
         tmux.run(&format!("printf '%s' '{what}'; sleep 1"));
         let first = what.chars().next().unwrap();
-        tmux.until("it is drawn", |screen| {
+        tmux.wait_until("it is drawn", |screen| {
             screen.lines().any(|line| line.starts_with(first))
         });
         let width = tmux.column();
-        tmux.until("the shell", |screen| screen.trim_end().ends_with('$'));
+        tmux.wait_until("the shell", |screen| screen.trim_end().ends_with('$'));
         tmux.run("clear");
         tmux.haft("", &[text("ok")]);
-        tmux.types(what);
-        tmux.until("the draft", |screen| screen.contains(&format!("› {first}")));
-        tmux.types("x");
-        tmux.until("the draft", |screen| {
+        tmux.type_text(what);
+        tmux.wait_until("the draft", |screen| screen.contains(&format!("› {first}")));
+        tmux.type_text("x");
+        tmux.wait_until("the draft", |screen| {
             screen
                 .lines()
                 .any(|line| line.starts_with('›') && line.ends_with('x'))
         });
         assert_eq!(tmux.column(), 2 + width + 1, "{what:?}");
         tmux.press("C-u");
-        tmux.until("no draft", is_idle);
+        tmux.wait_until("no draft", is_idle);
         tmux.press("C-d");
-        tmux.until("the shell", |screen| screen.trim_end().ends_with('$'));
+        tmux.wait_until("the shell", |screen| screen.trim_end().ends_with('$'));
     }
 }
 

@@ -23,24 +23,24 @@ fn vector_32_what_a_command_changed_is_undone_and_can_be_had_again() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "after\n");
     let undo = |tmux: &Tmux| {
         tmux.say("/undo");
-        tmux.until("the list", |screen| {
+        tmux.wait_until("the list", |screen| {
             screen.starts_with("Undo") && screen.contains("Bash")
         });
-        tmux.types("A");
+        tmux.type_text("A");
     };
     undo(&tmux);
     // One file after the other.
-    tmux.until("the files as before", |_| {
+    tmux.wait_until("the files as before", |_| {
         let is_there = tmux.project().join("new.txt").exists();
         !is_there && fs::read_to_string(&file).unwrap() == "before\n"
     });
     // The undo is the newest in the list, and can be undone itself.
-    let screen = tmux.until("the undo in the list", |screen| {
+    let screen = tmux.wait_until("the undo in the list", |screen| {
         screen.contains("(an undo)")
     });
     assert!(screen.contains("(undone already)"), "{screen}");
-    tmux.types("u");
-    tmux.until("the change again", |_| {
+    tmux.type_text("u");
+    tmux.wait_until("the change again", |_| {
         let is_there = tmux.project().join("new.txt").exists();
         is_there && fs::read_to_string(&file).unwrap() == "after\n"
     });
@@ -56,10 +56,10 @@ fn vector_33_going_back_to_now_changes_nothing() {
     tmux.answered("First.");
     let before = tmux.transcript();
     tmux.say("/rewind");
-    let screen = tmux.until("the list", |screen| screen.contains("now"));
+    let screen = tmux.wait_until("the list", |screen| screen.contains("now"));
     insta::assert_snapshot!(screen.lines().last().unwrap_or_default());
     tmux.press("Enter");
-    tmux.until("the session", is_idle);
+    tmux.wait_until("the session", is_idle);
     assert_eq!(tmux.transcript(), before);
     tmux.say("two");
     tmux.answered("Second.");
@@ -113,10 +113,10 @@ fn vector_35_a_long_session_is_taken_up_by_its_end() {
     )
     .unwrap();
     tmux.run("clear");
-    tmux.until("an empty screen", |screen| !screen.contains("haft -r"));
+    tmux.wait_until("an empty screen", |screen| !screen.contains("haft -r"));
     tmux.tmux(&["clear-history"]);
     tmux.haft("-c", &[text("Taken up.")]);
-    let screen = tmux.until("its end", |screen| screen.contains("row 99 of 4999"));
+    let screen = tmux.wait_until("its end", |screen| screen.contains("row 99 of 4999"));
     assert!(is_idle(&screen), "{screen}");
     let all = tmux.lines();
     let first = all

@@ -8,14 +8,14 @@ use super::super::tmux::{Tmux, from, hanging, text};
 fn queued(tmux: &Tmux, messages: &[&str]) {
     tmux.haft("", &[hanging("I think "), text("Answered.")]);
     tmux.say("go");
-    tmux.until("the run", |screen| screen.contains("I think"));
+    tmux.wait_until("the run", |screen| screen.contains("I think"));
     for message in messages {
-        tmux.types(message);
-        tmux.until("the draft", |screen| {
+        tmux.type_text(message);
+        tmux.wait_until("the draft", |screen| {
             screen.contains(&format!("› {message}"))
         });
         tmux.press("Tab");
-        tmux.until("the queue", |screen| {
+        tmux.wait_until("the queue", |screen| {
             screen.contains(&format!("later: {message}"))
         });
     }
@@ -28,11 +28,11 @@ fn vector_18_up_takes_queued_messages_back_newest_first() {
     };
     queued(&tmux, &["one", "two", "three"]);
     tmux.press("Up");
-    tmux.until("the newest", |screen| {
+    tmux.wait_until("the newest", |screen| {
         screen.lines().any(|line| line == "› three")
     });
     tmux.press("Up");
-    let screen = tmux.until("the one before", |screen| {
+    let screen = tmux.wait_until("the one before", |screen| {
         screen.lines().any(|line| line == "› two") && screen.lines().any(|line| line == "  three")
     });
     insta::assert_snapshot!(from(&screen, "I think"));
@@ -45,7 +45,7 @@ fn vector_19_stopping_a_run_puts_undelivered_messages_back() {
     };
     queued(&tmux, &["one", "two", "three"]);
     tmux.press("Escape");
-    let screen = tmux.until("the end of the run", |screen| {
+    let screen = tmux.wait_until("the end of the run", |screen| {
         screen.contains("interrupted") && screen.lines().any(|line| line == "  three")
     });
     insta::assert_snapshot!(from(&screen, "I think"));
@@ -69,7 +69,7 @@ fn vector_20_a_long_paste_is_a_chip_and_is_sent_whole() {
     fs::write(&file, lines).unwrap();
     tmux.tmux(&["load-buffer", file.to_str().unwrap()]);
     tmux.tmux(&["paste-buffer", "-p", "-r"]);
-    let screen = tmux.until("the chip", |screen| screen.contains("[Pasted 1:"));
+    let screen = tmux.wait_until("the chip", |screen| screen.contains("[Pasted 1:"));
     insta::assert_snapshot!(from(&screen, "›"));
     tmux.press("Enter");
     tmux.answered("Read.");
@@ -107,14 +107,14 @@ fn vector_23_every_spelling_of_a_new_line_is_one() {
     tmux.haft("", &[text("Read.")]);
     let spellings: [&[u8]; 4] = [b"\x1b[13;2u", b"\x1b[27;2;13~", b"\x1b\r", b"\n"];
     for (number, bytes) in spellings.into_iter().enumerate() {
-        tmux.types(&format!("line{number}"));
-        tmux.until("the line", |screen| {
+        tmux.type_text(&format!("line{number}"));
+        tmux.wait_until("the line", |screen| {
             screen.contains(&format!("line{number}"))
         });
         tmux.raw(bytes);
     }
-    tmux.types("end");
-    let screen = tmux.until("five lines", |screen| {
+    tmux.type_text("end");
+    let screen = tmux.wait_until("five lines", |screen| {
         screen.lines().any(|line| line == "  end")
     });
     insta::assert_snapshot!(from(&screen, "› line0"));
@@ -137,8 +137,8 @@ fn vector_24_answers_of_the_terminal_are_no_keys() {
         bytes.push(b'b');
     }
     tmux.raw(&bytes);
-    tmux.types("c");
-    tmux.until("the draft", |screen| {
+    tmux.type_text("c");
+    tmux.wait_until("the draft", |screen| {
         screen.lines().any(|line| line == "› abbbbc")
     });
 }

@@ -41,7 +41,7 @@ pub fn check(bytes: &[u8]) {
     } else {
         assert!(bytes.len() <= SENT_BYTES && picture.sent == picture.original);
     }
-    assert!(picture.words().contains(picture.name));
+    assert!(picture.describe().contains(picture.name));
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
 use haft_journal::{Journal, ShownExtent};
 use haft_pdf::{
-    PageFailure, Pages, PagesError, PdfPage, PdfReading, PdfRequest,
+    PageFailure, PageSelection, PageSelectionError, PdfPage, PdfReading, PdfRequest,
     child::{self, PdfLimits, PdfReadError},
     child_answer::UnreadableReason,
 };
@@ -61,13 +61,13 @@ pub(in crate::fs::read) fn check(pages: &str) -> Result<(), String> {
     parse(pages).map(drop)
 }
 
-fn parse(text: &str) -> Result<Pages, String> {
-    Pages::parse(text, PAGES_AT_ONCE).map_err(|error| match error {
-        PagesError::Malformed => format!(
+fn parse(text: &str) -> Result<PageSelection, String> {
+    PageSelection::parse(text, PAGES_AT_ONCE).map_err(|error| match error {
+        PageSelectionError::Malformed => format!(
             "`pages` is {text:?}, which names no pages. Write a page, a range or several of them, \
              such as \"3\", \"1-5\" or \"2-5,9\"; pages are counted from 1."
         ),
-        PagesError::TooMany => format!(
+        PageSelectionError::TooMany => format!(
             "`pages` {text:?} names more than {PAGES_AT_ONCE} pages: at most {PAGES_AT_ONCE} are \
              read in one call. Ask for fewer, then for the next ones."
         ),
@@ -89,7 +89,7 @@ pub(in crate::fs::read) async fn read(
             place = READERS.acquire() => place.map_err(|_| ToolError::Cancelled)?,
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
         };
-        look(wish, &reader, asked.clone(), &name, cx).await?
+        read_document(wish, &reader, asked.clone(), &name, cx).await?
     };
     let PdfReading {
         page_count, pages, ..
@@ -114,10 +114,10 @@ pub(in crate::fs::read) async fn read(
 }
 
 /// Reads the file, lets the child process parse it, and draws pages without text.
-async fn look(
+async fn read_document(
     wish: &PdfQuery<'_>,
     reader: &PdfReader,
-    pages: Option<Pages>,
+    pages: Option<PageSelection>,
     name: &str,
     cx: &CallContext,
 ) -> Result<PdfContent, ToolError> {
@@ -137,7 +137,7 @@ async fn look(
             .read_bytes(target, FILE_LIMIT)
             .map_err(|error| ToolError::Failed(explain(error, &cwd)))?;
         let is_cancelled = || cancel.is_cancelled();
-        let asked = child::ask(
+        let asked = child::read_in_child(
             &reader.program,
             &raw.bytes,
             &request,
@@ -239,7 +239,7 @@ fn draw(
             .time
             .min(end.saturating_duration_since(Instant::now()));
         let program = &reader.program;
-        let png = child::draw(program, drawer, bytes, page, PIXELS, &limits, is_cancelled);
+        let png = child::draw_in_child(program, drawer, bytes, page, PIXELS, &limits, is_cancelled);
         let result = png
             .map_err(|error| format!("it {error}"))
             .and_then(|png| image::prepare(&png));

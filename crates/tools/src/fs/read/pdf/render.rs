@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use haft_contract::Content;
 use haft_journal::estimate_tokens;
-use haft_pdf::{PageFailure, Pages, PdfPage, PdfReading};
+use haft_pdf::{PageFailure, PageSelection, PdfPage, PdfReading};
 
 use super::read_pages::{PAGES_AT_ONCE, PdfContent, RenderedPage};
 use crate::{fs::read::picture, plural::counted};
@@ -17,7 +17,7 @@ const MARK_TOKENS: u64 = 10;
 /// Returns the pages as text with marks, as many as fit, and images of those without text.
 pub(super) fn pages(
     found: &PdfContent,
-    asked: Option<&Pages>,
+    asked: Option<&PageSelection>,
     max_tokens: u64,
     name: &str,
 ) -> Vec<Content> {
@@ -56,7 +56,7 @@ pub(super) fn pages(
                 let why = why_bare(page);
                 let _ = write!(text, "[{why}, and the page could not be drawn: {error}]");
             }
-            None => text.push_str(&words(page, !found.drawings.is_empty())),
+            None => text.push_str(&describe_page(page, !found.drawings.is_empty())),
         }
         rest.next();
     }
@@ -106,7 +106,7 @@ fn why_bare(page: &PdfPage) -> String {
 }
 
 /// Returns the text of a page that was not drawn.
-fn words(page: &PdfPage, can_draw: bool) -> String {
+fn describe_page(page: &PdfPage, can_draw: bool) -> String {
     let mut text = page.text.clone();
     if page.is_cut {
         text.push_str("\n[cut: the page has more text than fits into one result]");
