@@ -28,7 +28,7 @@ use crate::{
 /// ends.
 const ENDING: Duration = Duration::from_millis(1700);
 /// The minimum time for the client to read the last messages.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const FINAL_MESSAGES_TIMEOUT: Duration = Duration::from_millis(200);
 /// The longest time that a prompt waits for MCP servers.
 const SERVERS: Duration = Duration::from_secs(5);
 /// The number of sessions on a page of the session list.
@@ -102,7 +102,7 @@ where
     written
         .wait(
             ends.saturating_duration_since(Instant::now())
-                .max(LAST_WORDS),
+                .max(FINAL_MESSAGES_TIMEOUT),
         )
         .await;
     ended
@@ -131,7 +131,9 @@ type HandlerResult = Result<(Value, AfterReply), AcpError>;
 impl AcpServer {
     async fn receive(&mut self, message: EditorMessage) {
         match message {
-            EditorMessage::Request { id, method, params } => self.request(id, &method, params).await,
+            EditorMessage::Request { id, method, params } => {
+                self.request(id, &method, params).await
+            }
             EditorMessage::Note { method, params } => self.handle_notification(&method, &params),
             EditorMessage::Answer { id, outcome } => self.client.on_response(id, outcome),
             EditorMessage::Bad { id, error } => self.client.answer(id, Err(error)),

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::diffs;
 
 /// The maximum number of locations per call. Editors open each of them.
-const MOST_LOCATIONS: usize = 8;
-const LONGEST_TITLE: usize = 200;
+const MAX_LOCATIONS: usize = 8;
+const MAX_TITLE: usize = 200;
 /// The maximum number of bytes of a text result that an editor receives.
-const LONGEST_TEXT: usize = 64 << 10;
+const MAX_TEXT: usize = 64 << 10;
 
 /// Returns ACP's kind of a tool. The editor chooses an icon for it.
 pub(crate) fn kind(tool: &str) -> &'static str {
@@ -37,8 +37,8 @@ pub(crate) fn title(tool: &str, card: &Card) -> String {
     };
     let subject = card.subject.lines().next().unwrap_or_default();
     let mut title = format!("{name} {subject}").trim_end().to_owned();
-    if title.len() > LONGEST_TITLE {
-        title.truncate(title.floor_char_boundary(LONGEST_TITLE));
+    if title.len() > MAX_TITLE {
+        title.truncate(title.floor_char_boundary(MAX_TITLE));
         title.push('…');
     }
     title
@@ -77,7 +77,7 @@ fn changed_locations(diffs: &[Value], structured: &Value) -> Vec<Value> {
     if let (Some(first), Some(line)) = (locations.first_mut(), line.as_u64()) {
         first["line"] = json!(line.max(1));
     }
-    locations.truncate(MOST_LOCATIONS);
+    locations.truncate(MAX_LOCATIONS);
     locations
 }
 
@@ -155,9 +155,9 @@ pub(crate) fn text_content(text: &str) -> Value {
 }
 
 fn cut(text: &str) -> String {
-    if text.len() <= LONGEST_TEXT {
+    if text.len() <= MAX_TEXT {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(LONGEST_TEXT);
+    let end = text.floor_char_boundary(MAX_TEXT);
     format!("{}\n… {} bytes more", &text[..end], text.len() - end)
 }

@@ -7,7 +7,7 @@ use haft_contract::{
     PermissionMode,
 };
 use haft_host::{
-    ServerElicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler,
+    ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler, ServerElicitation,
     UserQuestions,
 };
 use haft_terminal::names::{distinct, distinct_line};
@@ -321,7 +321,10 @@ impl ElicitationHost for EditorForms {
         self.session().is_some()
     }
 
-    fn elicit<'a>(&'a self, asked: &'a ServerElicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
+    fn elicit<'a>(
+        &'a self,
+        asked: &'a ServerElicitation,
+    ) -> BoxFuture<'a, Option<ElicitationAnswer>> {
         Box::pin(async move {
             let session = self.session()?;
             let ElicitationKind::Form { schema } = &asked.kind else {

@@ -10,7 +10,7 @@ use std::{
 use haft_agent::{EndReason, NoticeLevel, Prompt, random_id};
 use haft_contract::{CalendarTime, PermissionMode, SessionId};
 use haft_host::{
-    AgentSession, PromptDelivery, EarlierConversation, OpenError, SessionClock, SessionConfig,
+    AgentSession, EarlierConversation, OpenError, PromptDelivery, SessionClock, SessionConfig,
     SessionEnd, SessionInput, SessionParts, StopKind, TurnResult, conversations, key_report,
 };
 use haft_models::{ErrorKind, StopReason};
@@ -30,10 +30,10 @@ use crate::{
 };
 
 /// The maximum number of prompts that wait after the current one.
-const MOST_WAITING: usize = 8;
+const MAX_WAITING: usize = 8;
 /// The time limit for closing a session.
 const ENDING: Duration = Duration::from_millis(1200);
-const LONGEST_TITLE: usize = 80;
+const MAX_TITLE: usize = 80;
 
 /// The capabilities of a client.
 #[derive(Debug, Clone, Copy, Default)]
@@ -285,9 +285,9 @@ impl EditorSession {
             Err(error) => return self.client.answer(request, Err(error)),
         };
         let mut state = self.state();
-        if state.prompts.len() > MOST_WAITING {
+        if state.prompts.len() > MAX_WAITING {
             drop(state);
-            let why = format!("{MOST_WAITING} prompts are queued already");
+            let why = format!("{MAX_WAITING} prompts are queued already");
             return self.client.answer(request, Err(AcpError::bad_request(why)));
         }
         let EditorPrompt { mut prompt, read } = given;
@@ -522,8 +522,8 @@ fn title(prompt: &Prompt) -> Option<String> {
         .iter()
         .find_map(haft_contract::Content::as_text)?;
     let mut title = text.trim().lines().next()?.to_owned();
-    if title.len() > LONGEST_TITLE {
-        title.truncate(title.floor_char_boundary(LONGEST_TITLE));
+    if title.len() > MAX_TITLE {
+        title.truncate(title.floor_char_boundary(MAX_TITLE));
         title.push('…');
     }
     Some(title)

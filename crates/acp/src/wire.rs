@@ -22,16 +22,16 @@ use tokio::{
 use crate::error::AcpError;
 
 /// The maximum length of an input line in bytes.
-const LONGEST_IN: usize = 32 << 20;
+const MAX_INPUT_LINE: usize = 32 << 20;
 /// The maximum length of an output line in bytes.
-const LONGEST_OUT: usize = 1_000_000;
+const MAX_OUTPUT_LINE: usize = 1_000_000;
 /// The maximum number of unread bytes. A client with more is treated as disconnected.
-const MOST_UNREAD: usize = 256 << 20;
+const MAX_UNREAD: usize = 256 << 20;
 
 /// The request that makes an editor write a file.
 const WRITES: &str = "fs/write_text_file";
 /// The maximum length of an error message from the client in characters.
-const LONGEST_REASON: usize = 300;
+const MAX_REASON: usize = 300;
 
 /// An input message.
 pub(crate) enum EditorMessage {
@@ -135,17 +135,17 @@ impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
             let end = available.iter().position(|&byte| byte == b'\n');
             let part = &available[..end.unwrap_or(available.len())];
             // At most one byte more than the limit is stored of a line that is too long.
-            let room = (LONGEST_IN + 1).saturating_sub(self.line.len());
+            let room = (MAX_INPUT_LINE + 1).saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
             let used = part.len() + usize::from(end.is_some());
             self.input.consume(used);
             if end.is_some() {
                 let line = std::mem::take(&mut self.line);
-                return Ok(Some(match line.len() > LONGEST_IN {
+                return Ok(Some(match line.len() > MAX_INPUT_LINE {
                     true => EditorMessage::Bad {
                         id: Value::Null,
                         error: AcpError::bad_request(format!(
-                            "a message of more than {LONGEST_IN} bytes"
+                            "a message of more than {MAX_INPUT_LINE} bytes"
                         )),
                     },
                     false => EditorMessage::read(&line),
@@ -219,7 +219,7 @@ impl AcpClient {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         // The content of a file must not be truncated.
-        if method == WRITES && message.to_string().len() > LONGEST_OUT {
+        if method == WRITES && message.to_string().len() > MAX_OUTPUT_LINE {
             return Err(RequestFailure::TooLong);
         }
         let (sender, answer) = oneshot::channel();
@@ -231,7 +231,7 @@ impl AcpClient {
                 drop(open);
                 answer.map_err(|_| RequestFailure::Gone)?.map_err(|error| {
                     let words = error["message"].as_str().unwrap_or("it gave no reason");
-                    RequestFailure::Refused(words.chars().take(LONGEST_REASON).collect())
+                    RequestFailure::Refused(words.chars().take(MAX_REASON).collect())
                 })
             }
             () = self.0.disconnected.cancelled() => Err(RequestFailure::Gone),
@@ -246,7 +246,10 @@ impl AcpClient {
     }
 
     fn open_requests(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, Value>>>> {
-        self.0.open_requests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .open_requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(&self, message: Value) {
@@ -255,7 +258,7 @@ impl AcpClient {
         }
         let line = line(message);
         let unread = self.0.unread.fetch_add(line.len(), Ordering::Relaxed);
-        if unread > MOST_UNREAD || self.0.lines.send(line).is_err() {
+        if unread > MAX_UNREAD || self.0.lines.send(line).is_err() {
             self.0.disconnected.cancel();
         }
     }
@@ -317,7 +320,7 @@ async fn write(
 /// fails on a line shows nothing at all.
 fn line(mut message: Value) -> String {
     let mut text = message.to_string();
-    if text.len() > LONGEST_OUT {
+    if text.len() > MAX_OUTPUT_LINE {
         if let Some(update) = message
             .pointer_mut("/params/update")
             .and_then(Value::as_object_mut)
@@ -325,8 +328,8 @@ fn line(mut message: Value) -> String {
             update.remove("rawOutput");
         }
         text = message.to_string();
-        let mut longest = LONGEST_OUT / 4;
-        while text.len() > LONGEST_OUT && longest > 100 {
+        let mut longest = MAX_OUTPUT_LINE / 4;
+        while text.len() > MAX_OUTPUT_LINE && longest > 100 {
             cut(&mut message, longest);
             text = message.to_string();
             longest /= 4;
@@ -389,17 +392,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_is_too_long_is_refused_and_the_next_is_read() {
-        let mut text = vec![b'x'; LONGEST_IN + 5];
+        let mut text = vec![b'x'; MAX_INPUT_LINE + 5];
         text.extend_from_slice(b"\n{\"method\":\"b\"}\n");
         assert_eq!(read(&text).await, ["bad -32600", "note b"]);
     }
 
     #[test]
     fn long_messages_lose_their_longest_texts() {
-        let long = "ä".repeat(LONGEST_OUT);
+        let long = "ä".repeat(MAX_OUTPUT_LINE);
         let update = json!({"update": {"title": "t", "rawOutput": long, "content": [{"text": long}, {"text": "short"}]}});
         let line = line(json!({"params": update}));
-        assert!(line.len() <= LONGEST_OUT + 1);
+        assert!(line.len() <= MAX_OUTPUT_LINE + 1);
         let read: Value = serde_json::from_str(&line).unwrap();
         let update = &read["params"]["update"];
         assert!(update.get("rawOutput").is_none());

@@ -21,7 +21,7 @@ use haft_contract::{
     BackgroundTasks, CallContext, CancellationToken, LaunchOutcome, LaunchRequest, PermissionMode,
     Services,
 };
-use haft_engine::{Engine, ToolRegistry, SessionContext};
+use haft_engine::{Engine, SessionContext, ToolRegistry};
 use haft_extensions::{Agents, EnabledSources, ExtensionPlaces, agents::AgentOptions};
 use haft_models::{EventStream, Model, ModelRequest};
 use haft_testkit::TempProject;

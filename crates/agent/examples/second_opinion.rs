@@ -7,8 +7,8 @@
 use std::{error::Error, sync::Arc};
 
 use haft::{
-    ToolAccess, CallContext, Effects, Haft, LaunchOutcome, LaunchRequest, ToolProfile, Subagents, Tool,
-    ToolError, ToolOutput,
+    CallContext, Effects, Haft, LaunchOutcome, LaunchRequest, Subagents, Tool, ToolAccess,
+    ToolError, ToolOutput, ToolProfile,
 };
 use haft_agent::{Agent, AgentEvent, ModelSettings, SubagentPool};
 use haft_extensions::{Agents, ExtensionPlaces, agents::AgentOptions};

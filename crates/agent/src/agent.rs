@@ -296,7 +296,10 @@ impl Agent {
 
     /// Returns the approximate number of tokens in the conversation, and the context window.
     pub fn context_usage(&self) -> (u64, u64) {
-        (self.conversation.window.tokens(), self.client.settings.window)
+        (
+            self.conversation.window.tokens(),
+            self.client.settings.window,
+        )
     }
 
     /// Returns the approximate number of tokens in the system prompt and in each tool definition,
@@ -500,7 +503,11 @@ impl AgentBuilder {
             scheduler: self.scheduler,
             client,
             conversation: RecordedConversation::new(loaded.conversation, transcript),
-            instructions: InstructionSender::new(knowledge, self.memory, cut_off.into_iter().collect()),
+            instructions: InstructionSender::new(
+                knowledge,
+                self.memory,
+                cut_off.into_iter().collect(),
+            ),
             plan_reminder: PlanReminder::default(),
             hooks,
             control: self.control,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The maximum number of characters of a task's description or prompt in the input of hooks.
-const MOST_TOLD: usize = 1000;
+const MAX_REPORTED: usize = 1000;
 
 /// Returns the background tasks of a session, or `None` if it has no such service.
 pub(crate) fn background(engine: &Engine) -> Option<Arc<BackgroundTasks>> {
@@ -62,14 +62,14 @@ pub(crate) fn schedules(engine: &Engine) -> Vec<Value> {
     };
     let schedules = schedules.0.list_cached().into_iter();
     let jobs = schedules.map(|job| {
-        let prompt: String = job.prompt.chars().take(MOST_TOLD).collect();
+        let prompt: String = job.prompt.chars().take(MAX_REPORTED).collect();
         json!({"id": job.id, "schedule": job.cron, "recurring": job.recurring, "prompt": prompt})
     });
     jobs.collect()
 }
 
 fn task_for_hooks(task: BackgroundTask) -> Value {
-    let description: String = task.description.chars().take(MOST_TOLD).collect();
+    let description: String = task.description.chars().take(MAX_REPORTED).collect();
     let mut fields = json!({
         "id": task.id,
         "status": TaskStatus::Running.name(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::PermissionMode;
 use haft_engine::{Scheduler, pool::ToolOffer};
 use haft_models::{
-    Conversation, Model, ModelRequest, RequestPrefix, Prices, SystemBlock, ToolDefinition, Usage,
+    Conversation, Model, ModelRequest, Prices, RequestPrefix, SystemBlock, ToolDefinition, Usage,
 };
 
 use crate::{

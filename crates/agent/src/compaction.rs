@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use haft_contract::Content;
 use haft_engine::Scheduler;
 use haft_models::{
-    ReplyAssembler, Block, Conversation, ErrorKind, Message, ModelError, ModelRequest, Reply,
+    Block, Conversation, ErrorKind, Message, ModelError, ModelRequest, Reply, ReplyAssembler,
     ToolChoice, ToolResult,
 };
 
@@ -42,11 +42,11 @@ const KEEP: usize = 8;
 /// The approximate number of tokens of an image.
 const IMAGE_TOKENS: u64 = 1600;
 /// The maximum number of files that are listed after a summary.
-const MOST_FILES: usize = 200;
+const MAX_FILES: usize = 200;
 
 /// The maximum number of times that the older half of a conversation is dropped so that the rest
 /// can be summarized.
-const MOST_HALVINGS: u32 = 5;
+const MAX_HALVINGS: u32 = 5;
 const PRUNED: &str =
     "[This old result was removed to free space. Call the tool again if you need it.]";
 
@@ -256,7 +256,7 @@ impl CompactionRunner<'_> {
         let messages = self.conversation.conversation.messages();
         let mut messages: Vec<Message> = messages.cloned().collect();
         let mut summary = self.summary(instructions, totals).await;
-        for _ in 0..MOST_HALVINGS {
+        for _ in 0..MAX_HALVINGS {
             let is_too_long =
                 matches!(&summary, Err(error) if error.kind == ErrorKind::ContextTooLong);
             if !is_too_long || messages.len() < 2 {
@@ -363,12 +363,12 @@ fn summary_message(summary: &str, files: &TouchedFiles) -> String {
             text,
             "\n\n{heading} (read them again before you rely on their content):"
         );
-        for path in paths.iter().take(MOST_FILES) {
+        for path in paths.iter().take(MAX_FILES) {
             let _ = write!(text, "\n- {}", path.display());
         }
         if let Some(omitted) = paths
             .len()
-            .checked_sub(MOST_FILES)
+            .checked_sub(MAX_FILES)
             .filter(|omitted| *omitted > 0)
         {
             let _ = write!(text, "\n- and {omitted} more");

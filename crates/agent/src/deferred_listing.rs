@@ -13,7 +13,7 @@ use haft_engine::{Pool, Scheduler};
 
 /// The maximum number of characters of names in a listing. Tools beyond it can be found by
 /// searching.
-const LONGEST: usize = 8_000;
+const MAX_LENGTH: usize = 8_000;
 
 /// The names that the model has already received.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ fn listing(finder: &str, servers: &BTreeMap<String, Vec<String>>) -> String {
         "These tools of MCP servers can be loaded. Call {finder} with `select:NAME` or with words before you \
          call one of them:\n"
     );
-    let mut room = LONGEST;
+    let mut room = MAX_LENGTH;
     for (server, names) in servers {
         let fitting = names.iter().take_while(|name| {
             let fits = name.len() + 2 <= room;
@@ -103,7 +103,7 @@ mod tests {
             ("web".to_owned(), names("web", 3)),
         ]);
         let text = listing("ToolSearch", &many);
-        assert!(text.len() < LONGEST + 500, "{}", text.len());
+        assert!(text.len() < MAX_LENGTH + 500, "{}", text.len());
         assert!(text.contains(" more\n- web: 3 tools"), "{text}");
     }
 }

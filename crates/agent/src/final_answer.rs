@@ -58,7 +58,10 @@ impl FinalAnswer {
     /// too many calls failed.
     pub(crate) fn final_text(&self, answers: &[CompletedCall]) -> Option<String> {
         let mut state = self.state();
-        for CompletedCall { result: finished, .. } in answers {
+        for CompletedCall {
+            result: finished, ..
+        } in answers
+        {
             if finished.name != self.tool {
                 continue;
             }

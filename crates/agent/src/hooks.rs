@@ -295,14 +295,19 @@ impl HookRunner {
     ) -> AgentHookVerdict {
         let calls: Vec<Value> = answers
             .iter()
-            .map(|CompletedCall { input, result: finished }| {
-                json!({
-                    "tool_name": finished.name,
-                    "tool_input": input,
-                    "tool_use_id": finished.id,
-                    "tool_response": finished.content,
-                })
-            })
+            .map(
+                |CompletedCall {
+                     input,
+                     result: finished,
+                 }| {
+                    json!({
+                        "tool_name": finished.name,
+                        "tool_input": input,
+                        "tool_use_id": finished.id,
+                        "tool_response": finished.content,
+                    })
+                },
+            )
             .collect();
         let fields = json!({"tool_calls": calls});
         self.fire(HookEventKind::POST_TOOL_BATCH, "", fields, cx)

@@ -17,7 +17,8 @@ use futures_util::StreamExt;
 use haft_contract::{CallId, CancellationToken, Card, CardSection, Content, ToolUse};
 use haft_engine::{CallBatch, CallResult, Metadata, Scheduler, pipeline::INTERRUPTED};
 use haft_models::{
-    ReplyAssembler, Block, BlockStart, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
+    Block, BlockStart, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
+    ReplyAssembler,
 };
 use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
@@ -328,9 +329,12 @@ impl ReplyStreamHandler<'_> {
     /// Writes the blocks that are not in the transcript yet.
     fn write_blocks(&mut self, stop: Option<&haft_models::StopReason>) {
         for reply_block in self.unwritten.drain(..) {
-            self.turn
-                .transcript
-                .write_block(&reply_block, &self.requested_model, stop, &self.usage);
+            self.turn.transcript.write_block(
+                &reply_block,
+                &self.requested_model,
+                stop,
+                &self.usage,
+            );
         }
     }
 
@@ -446,7 +450,10 @@ impl ReplyStreamHandler<'_> {
             uuid,
             finished: Box::new(finished.clone()),
         });
-        CompletedCall { input, result: finished }
+        CompletedCall {
+            input,
+            result: finished,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use haft_contract::CancellationToken;
-use haft_models::{ReplyAssembler, Model, ModelError, ModelRequest, ToolChoice, Usage};
+use haft_models::{Model, ModelError, ModelRequest, ReplyAssembler, ToolChoice, Usage};
 
 use crate::compaction::reply_text;
 

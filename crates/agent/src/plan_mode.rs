@@ -32,7 +32,11 @@ impl PlanReminder {
 
     /// Updates the state after calls. The result of a call that changes the mode already informs the
     /// model.
-    pub(crate) fn on_patches_applied(&mut self, patches: &[ContextPatch], context: &SessionContext) {
+    pub(crate) fn on_patches_applied(
+        &mut self,
+        patches: &[ContextPatch],
+        context: &SessionContext,
+    ) {
         let changes_mode = |patch: &ContextPatch| {
             matches!(
                 patch,

@@ -108,7 +108,11 @@ impl Agent {
     }
 
     /// Executes a run with all its turns. `prompt` is `None` if only notices are sent.
-    async fn execute_run(&mut self, prompt: Option<Prompt>, sink: &dyn AgentEventSink) -> RunResult {
+    async fn execute_run(
+        &mut self,
+        prompt: Option<Prompt>,
+        sink: &dyn AgentEventSink,
+    ) -> RunResult {
         let run_guard = self.control.start_run();
         let cx = RunContext::new(sink, &run_guard.cancel);
         let started = Instant::now();
@@ -360,7 +364,11 @@ impl Agent {
         self.conversation
             .conversation
             .assistant(reply.message, results)?;
-        for CompletedCall { input, result: finished } in &answers {
+        for CompletedCall {
+            input,
+            result: finished,
+        } in &answers
+        {
             let metadata = &finished.metadata;
             if metadata.denied.is_some() {
                 totals.denials.push(BlockedCall {
@@ -403,7 +411,12 @@ impl Agent {
         cx: RunContext<'_>,
         totals: &mut RunTotals,
     ) -> Option<RunEnd> {
-        if let [CompletedCall { input, result: finished }] = answers
+        if let [
+            CompletedCall {
+                input,
+                result: finished,
+            },
+        ] = answers
             && finished.metadata.deferred
         {
             let deferred = BlockedCall {
@@ -424,7 +437,8 @@ impl Agent {
         let verdict = self.hooks.tool_batch(answers, cx).await;
         self.conversation.add_context(&verdict.context, cx);
         if let Some(reason) = verdict.block.or(verdict.stop) {
-            self.conversation.add_context(std::slice::from_ref(&reason), cx);
+            self.conversation
+                .add_context(std::slice::from_ref(&reason), cx);
             cx.notice(NoticeLevel::Info, reason);
             return Some(RunEnd::success(EndReason::HookStopped, ""));
         }
@@ -437,9 +451,12 @@ impl Agent {
         {
             return self.run_stop_hooks(text, state, cx).await;
         }
-        let calls = answers.iter().map(|CompletedCall { input, result: finished }| {
-            (finished.name.as_str(), input, finished.content.as_slice())
-        });
+        let calls = answers.iter().map(
+            |CompletedCall {
+                 input,
+                 result: finished,
+             }| { (finished.name.as_str(), input, finished.content.as_slice()) },
+        );
         let repeats = state.repeat_detector.record_turn(calls);
         if repeats >= self.limits.stop_after_repeats {
             let count = repeats + 1;

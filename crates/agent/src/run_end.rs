@@ -17,10 +17,10 @@ use crate::{
 const INTERRUPTED: &str = "[Request interrupted by user]";
 
 /// The maximum number of consecutive times that Stop hooks may continue the run.
-const MOST_STOP_BLOCKS: u32 = 8;
+const MAX_STOP_BLOCKS: u32 = 8;
 
 /// The maximum number of consecutive times that a provider may pause a reply.
-const MOST_PAUSES: u32 = 16;
+const MAX_PAUSES: u32 = 16;
 
 /// The end of a run: its kind, its reason and its text.
 pub(crate) struct RunEnd {
@@ -95,7 +95,7 @@ impl Agent {
         cx: RunContext<'_>,
         totals: &mut RunTotals,
     ) -> Option<RunEnd> {
-        if stop == Some(StopReason::PauseTurn) && state.pauses < MOST_PAUSES {
+        if stop == Some(StopReason::PauseTurn) && state.pauses < MAX_PAUSES {
             state.pauses += 1;
             return None;
         }
@@ -136,7 +136,7 @@ impl Agent {
             return Some(RunEnd::success(EndReason::Completed, text));
         }
         let feedback: Vec<String> = verdict.block.into_iter().chain(verdict.context).collect();
-        if feedback.is_empty() || state.stop_blocks == MOST_STOP_BLOCKS {
+        if feedback.is_empty() || state.stop_blocks == MAX_STOP_BLOCKS {
             return Some(RunEnd::success(EndReason::Completed, text));
         }
         state.stop_blocks += 1;

@@ -29,7 +29,7 @@ const EXACT: f64 = 9e15;
 /// The prefix of bytes that would be base64 in JSON.
 const BINARY: u8 = 0xd6;
 /// The maximum nesting depth. Chromium sends nothing deeper.
-const DEEPEST: usize = 320;
+const MAX_DEPTH: usize = 320;
 
 /// Encodes a command for Chromium.
 pub(crate) fn write(value: &Value) -> Vec<u8> {
@@ -209,7 +209,7 @@ impl<'a> CborReader<'a> {
         read: impl FnOnce(&mut Self) -> Result<T, CborError>,
     ) -> Result<T, CborError> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(CborError("it is nested too deeply".to_owned()));
         }
         let value = read(self)?;

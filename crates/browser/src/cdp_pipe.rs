@@ -25,7 +25,7 @@ use crate::{
 
 /// The maximum size of a message in bytes. A screenshot of a whole page fits; a page that logs a
 /// string of a gigabyte does not.
-const MOST_MESSAGE: usize = 48 << 20;
+const MAX_MESSAGE_BYTES: usize = 48 << 20;
 /// The number of bytes of an oversized message that are inspected for the id of the call it
 /// answers.
 const HEAD: usize = 64;
@@ -167,7 +167,7 @@ impl CdpConnection {
             CdpMessage::TooLong(start) => {
                 if let Some(id) = cbor::id_of(&start) {
                     let too_long = ChromiumError::TooLong {
-                        megabytes: MOST_MESSAGE >> 20,
+                        megabytes: MAX_MESSAGE_BYTES >> 20,
                     };
                     self.answer(id, Err(too_long));
                 }
@@ -226,7 +226,7 @@ pub(crate) struct CdpMessageReader<R> {
 
 impl<R: AsyncRead + Unpin> CdpMessageReader<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self::bounded(reader, MOST_MESSAGE)
+        Self::bounded(reader, MAX_MESSAGE_BYTES)
     }
 
     fn bounded(reader: R, most: usize) -> Self {

@@ -14,11 +14,11 @@ use tokio::{
 };
 
 use crate::{
-    cdp_pipe::{CdpConnection, IgnoredResult, CdpMessageReader, within},
+    cdp_pipe::{CdpConnection, CdpMessageReader, IgnoredResult, within},
     error::{ChromiumError, Result, unusable},
     events,
     request_interceptor::RequestInterceptor,
-    state::{BrowserState, PageDownload, PageDialog},
+    state::{BrowserState, PageDialog, PageDownload},
     tab::Tab,
 };
 
@@ -313,7 +313,10 @@ fn no_tab(number: u32) -> ChromiumError {
     ))
 }
 
-async fn read(mut messages: CdpMessageReader<impl AsyncRead + Unpin>, shared: Weak<ChromiumShared>) {
+async fn read(
+    mut messages: CdpMessageReader<impl AsyncRead + Unpin>,
+    shared: Weak<ChromiumShared>,
+) {
     while let Some(message) = messages.next().await {
         let Some(shared) = shared.upgrade() else {
             return;

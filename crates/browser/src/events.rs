@@ -8,17 +8,17 @@ use crate::{
     cdp_pipe::{CdpEvent, IgnoredResult},
     chromium::{ANSWERS, ChromiumShared},
     request_interceptor::{BrowserRequest, RequestVerdict},
-    state::{BrowserState, PageDownload, DownloadState, PageFrame, PageDialog, TabState},
+    state::{BrowserState, DownloadState, PageDialog, PageDownload, PageFrame, TabState},
     text::one_line,
 };
 
 /// The maximum number of tabs. Further tabs are closed as they open.
-const MOST_TABS: usize = 8;
-const LARGEST_DOWNLOAD: u64 = 100 << 20;
-const MOST_DOWNLOADS: usize = 100;
-const MOST_FRAMES: usize = 500;
+const MAX_TABS: usize = 8;
+const MAX_DOWNLOAD: u64 = 100 << 20;
+const MAX_DOWNLOADS: usize = 100;
+const MAX_FRAMES: usize = 500;
 /// The maximum number of alerts of one action that are reported individually.
-const MOST_ALERTS: u32 = 50;
+const MAX_ALERTS: u32 = 50;
 
 pub(crate) fn apply(shared: &Arc<ChromiumShared>, event: CdpEvent) {
     let params = &event.params;
@@ -94,9 +94,9 @@ fn attached(shared: &Arc<ChromiumShared>, state: &mut BrowserState, params: &Val
         });
         return;
     }
-    if state.tabs.len() >= MOST_TABS {
+    if state.tabs.len() >= MAX_TABS {
         state.add_notice(format!(
-            "a page opened another tab, which was closed: {MOST_TABS} are open"
+            "a page opened another tab, which was closed: {MAX_TABS} are open"
         ));
         shared.send(None, "Target.closeTarget", json!({"targetId": target}));
         return;
@@ -139,7 +139,7 @@ fn download_begins(state: &mut BrowserState, params: &Value) {
     if let Some(tab) = state.tabs.values_mut().find(of) {
         tab.downloads += 1;
     }
-    if state.downloads.len() == MOST_DOWNLOADS {
+    if state.downloads.len() == MAX_DOWNLOADS {
         state.downloads.remove(0);
     }
     state.downloads.push(PageDownload {
@@ -170,11 +170,11 @@ fn download_goes_on(shared: &Arc<ChromiumShared>, state: &mut BrowserState, para
     match params["state"].as_str() {
         Some("completed") => download.state = DownloadState::Complete,
         Some("canceled") => download.state = DownloadState::Canceled,
-        _ if bytes > LARGEST_DOWNLOAD => {
+        _ if bytes > MAX_DOWNLOAD => {
             shared.send(None, "Browser.cancelDownload", json!({"guid": guid}));
             let notice = format!(
                 "a download was cancelled: larger than {} MB",
-                LARGEST_DOWNLOAD >> 20
+                MAX_DOWNLOAD >> 20
             );
             state.add_notice(notice);
         }
@@ -206,7 +206,7 @@ fn apply_tab_event(
     let text = |name: &str| params[name].as_str().unwrap_or_default();
     match method {
         "Page.javascriptDialogClosed" => tab.dialog = None,
-        "Page.frameAttached" if tab.frames.len() < MOST_FRAMES => {
+        "Page.frameAttached" if tab.frames.len() < MAX_FRAMES => {
             let frame = tab.frames.entry(text("frameId").to_owned()).or_default();
             frame.parent = params["parentFrameId"].as_str().map(str::to_owned);
         }
@@ -217,7 +217,12 @@ fn apply_tab_event(
             frame_navigated(tab, &params["frame"]);
             if text("type") == "BackForwardCacheRestore" && params["frame"]["parentId"].is_null() {
                 let (session, committed) = (tab.session.clone(), tab.committed);
-                tokio::spawn(restore_cached_page(Arc::clone(shared), number, session, committed));
+                tokio::spawn(restore_cached_page(
+                    Arc::clone(shared),
+                    number,
+                    session,
+                    committed,
+                ));
             }
         }
         "Page.navigatedWithinDocument" => {
@@ -285,7 +290,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
         tab.console.clear();
         let document = tab.document_request.clone();
         tab.requests.clear(document.as_deref());
-    } else if tab.frames.len() >= MOST_FRAMES && !tab.frames.contains_key(&id) {
+    } else if tab.frames.len() >= MAX_FRAMES && !tab.frames.contains_key(&id) {
         return;
     }
     let url = match frame["unreachableUrl"].as_str() {
@@ -305,7 +310,12 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
 
 /// Called when a page is restored from the back-forward cache: no event reports its frames or that
 /// it is ready, so they are queried.
-async fn restore_cached_page(shared: Arc<ChromiumShared>, number: u32, session: String, committed: u64) {
+async fn restore_cached_page(
+    shared: Arc<ChromiumShared>,
+    number: u32,
+    session: String,
+    committed: u64,
+) {
     let call = shared
         .wire
         .call::<Value>(Some(&session), "Page.getFrameTree", json!({}));
@@ -338,13 +348,13 @@ fn dialog(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
     let session = tab.session.clone();
     if matches!(kind.as_str(), "alert" | "beforeunload") {
         tab.alerts += 1;
-        if tab.alerts <= MOST_ALERTS {
+        if tab.alerts <= MAX_ALERTS {
             let notice = match kind.as_str() {
                 "alert" => format!("an alert showed \"{message}\" (accepted)"),
                 _ => "the page asked whether to leave it (left)".to_owned(),
             };
             state.add_notice(notice);
-        } else if tab.alerts == MOST_ALERTS + 1 {
+        } else if tab.alerts == MAX_ALERTS + 1 {
             state.add_notice("more alerts followed".to_owned());
         }
         shared.send(

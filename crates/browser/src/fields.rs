@@ -45,7 +45,11 @@ impl Tab {
 
     /// Replaces the contents of a field. Returns a remark if the field then contains something
     /// else.
-    pub(crate) async fn type_into(&self, element: &PageElement, text: &str) -> Result<Option<String>> {
+    pub(crate) async fn type_into(
+        &self,
+        element: &PageElement,
+        text: &str,
+    ) -> Result<Option<String>> {
         let number = element.number;
         match self
             .call_on_element(element, TAKE_FIELD, json!([]))
@@ -128,7 +132,11 @@ impl Tab {
         }
     }
 
-    pub(crate) async fn select_options(&self, element: &PageElement, values: &[String]) -> Result<()> {
+    pub(crate) async fn select_options(
+        &self,
+        element: &PageElement,
+        values: &[String],
+    ) -> Result<()> {
         let number = element.number;
         let done = self
             .call_on_element(element, SELECT, json!([{"value": values}]))

@@ -58,7 +58,7 @@ pub use request_interceptor::{
 };
 pub use screenshot::{Screenshot, ScreenshotArea};
 pub use snapshot::SnapshotPart;
-pub use state::{PageDownload, DownloadState, PageDialog};
+pub use state::{DownloadState, PageDialog, PageDownload};
 pub use tab::{NavigationResult, Tab};
 pub use text::{one_line, visible};
 pub use trace::PageTrace;

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::text::one_line;
 
-const MOST_CONSOLE: usize = 500;
-const MOST_REQUESTS: usize = 1_000;
-const LONGEST_TEXT: usize = 1_000;
-const LONGEST_URL: usize = 2_000;
-const MOST_HEADERS: usize = 100;
+const MAX_CONSOLE: usize = 500;
+const MAX_REQUESTS: usize = 1_000;
+const MAX_TEXT: usize = 1_000;
+const MAX_URL: usize = 2_000;
+const MAX_HEADERS: usize = 100;
 
 /// The severity of a console line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ impl ConsoleLog {
     }
 
     pub(crate) fn add(&mut self, level: ConsoleLevel, text: &str, place: String) {
-        let text = one_line(text, LONGEST_TEXT);
+        let text = one_line(text, MAX_TEXT);
         let same = |line: &&mut ConsoleLine| {
             line.level == level && line.text == text && line.place == place
         };
@@ -62,7 +62,7 @@ impl ConsoleLog {
             line.times += 1;
             return;
         }
-        if self.lines.len() == MOST_CONSOLE {
+        if self.lines.len() == MAX_CONSOLE {
             self.lines.pop_front();
             self.dropped += 1;
         }
@@ -139,7 +139,7 @@ pub(crate) fn place(url: &Value, line: &Value) -> String {
 
 fn argument(value: &Value) -> String {
     if let Some(text) = value["value"].as_str() {
-        return text.chars().take(LONGEST_TEXT + 1).collect();
+        return text.chars().take(MAX_TEXT + 1).collect();
     }
     if let Some(properties) = value["preview"]["properties"].as_array() {
         let fields: Vec<String> = properties
@@ -167,7 +167,7 @@ fn described(value: &Value) -> String {
     let text = value["description"].as_str().or(value["type"].as_str());
     text.unwrap_or_default()
         .chars()
-        .take(LONGEST_TEXT + 1)
+        .take(MAX_TEXT + 1)
         .collect()
 }
 
@@ -255,7 +255,7 @@ impl RequestLog {
             return;
         }
         self.next += 1;
-        if self.entries.len() == MOST_REQUESTS {
+        if self.entries.len() == MAX_REQUESTS {
             self.dropped += 1;
             if let Some(old) = self.entries.pop_front() {
                 self.open.remove(&old.request);
@@ -273,7 +273,7 @@ impl RequestLog {
         self.entries.push_back(NetworkEntry {
             id: self.next,
             method: one_line(params["request"]["method"].as_str().unwrap_or_default(), 20),
-            url: one_line(url, LONGEST_URL),
+            url: one_line(url, MAX_URL),
             kind,
             status: None,
             failure: None,
@@ -361,7 +361,7 @@ fn headers(fields: &Value) -> Vec<(String, String)> {
     };
     fields
         .iter()
-        .take(MOST_HEADERS)
+        .take(MAX_HEADERS)
         .map(|(name, value)| {
             let is_secret = SECRET_HEADERS
                 .iter()
@@ -391,7 +391,7 @@ mod tests {
         for number in 0..2_000 {
             console.add(ConsoleLevel::Info, &number.to_string(), String::new());
         }
-        assert_eq!(console.lines(ConsoleLevel::Info).len(), MOST_CONSOLE);
+        assert_eq!(console.lines(ConsoleLevel::Info).len(), MAX_CONSOLE);
         assert_eq!(console.lines(ConsoleLevel::Warning).len(), 0);
         assert_eq!(console.dropped, 1_501);
     }
@@ -410,8 +410,8 @@ mod tests {
         requests.failed(&json!({"requestId": "2998", "errorText": "net::ERR_FAILED"}));
         requests.finished(&json!({"requestId": "0", "encodedDataLength": 12.0}));
         let list = requests.list();
-        assert_eq!(list.len(), MOST_REQUESTS);
-        assert_eq!(requests.open.len(), MOST_REQUESTS - 2);
+        assert_eq!(list.len(), MAX_REQUESTS);
+        assert_eq!(requests.open.len(), MAX_REQUESTS - 2);
         let last = &list[list.len() - 1];
         assert_eq!(
             (last.id, last.status, last.bytes, last.pending),

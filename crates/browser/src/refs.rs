@@ -25,7 +25,7 @@ pub(crate) struct RefTable {
 
 /// The maximum number of refs. Beyond it, the refs of other documents are dropped; using one is
 /// then an error.
-const MOST_REFS: usize = 100_000;
+const MAX_REFS: usize = 100_000;
 
 impl RefTable {
     pub(crate) fn assign(&mut self, entry: RefEntry) -> u32 {
@@ -33,10 +33,10 @@ impl RefTable {
         if let Some(&number) = self.numbers.get(&key) {
             return number;
         }
-        if self.entries.len() >= MOST_REFS {
+        if self.entries.len() >= MAX_REFS {
             let loader = entry.loader.clone();
             self.entries.retain(|_, kept| kept.loader == loader);
-            if self.entries.len() >= MOST_REFS {
+            if self.entries.len() >= MAX_REFS {
                 self.entries.clear();
             }
             let entries = &self.entries;
@@ -98,7 +98,7 @@ mod tests {
         for node in 0..120_000 {
             refs.assign(entry("c", node));
         }
-        assert!(refs.entries.len() <= MOST_REFS);
+        assert!(refs.entries.len() <= MAX_REFS);
         assert_eq!(refs.numbers.len(), refs.entries.len());
         assert_eq!(refs.assign(entry("a", 7)), 120_003);
         assert!(refs.get(1).is_none() && refs.was_assigned(1) && !refs.was_assigned(0));

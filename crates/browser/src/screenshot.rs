@@ -9,11 +9,11 @@ use crate::{
 };
 
 /// The maximum length of the longer side of a screenshot, in pixels.
-const LONGEST_EDGE: f64 = 1_568.0;
+const MAX_EDGE: f64 = 1_568.0;
 /// The maximum extent of a page to capture, in CSS pixels.
-const LONGEST_PAGE: f64 = 8_000.0;
+const MAX_PAGE: f64 = 8_000.0;
 /// The size in bytes above which a PNG is replaced by a JPEG.
-const LARGEST_PNG: usize = 500 << 10;
+const MAX_PNG: usize = 500 << 10;
 
 /// A screenshot of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,8 +98,8 @@ impl Tab {
                 "The page or element has no size: no screenshot can be taken.",
             ));
         }
-        let shown = (width.min(LONGEST_PAGE), height.min(LONGEST_PAGE));
-        let scale = (LONGEST_EDGE / shown.0.max(shown.1)).min(1.0);
+        let shown = (width.min(MAX_PAGE), height.min(MAX_PAGE));
+        let scale = (MAX_EDGE / shown.0.max(shown.1)).min(1.0);
         let beyond = of != ScreenshotArea::View;
         let take = |format: &'static str| {
             let mut params = json!({
@@ -112,7 +112,7 @@ impl Tab {
             self.call::<CapturedData>("Page.captureScreenshot", params)
         };
         let png = decode(&take("png").await?.data)?;
-        let (bytes, media_type) = if png.len() > LARGEST_PNG {
+        let (bytes, media_type) = if png.len() > MAX_PNG {
             (decode(&take("jpeg").await?.data)?, "image/jpeg")
         } else {
             (png, "image/png")

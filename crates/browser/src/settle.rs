@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::{ChromiumError, Result},
-    state::{PageDownload, DownloadState},
+    state::{DownloadState, PageDownload},
     tab::Tab,
 };
 
@@ -53,7 +53,8 @@ impl Tab {
                         message: dialog.message.clone(),
                     });
                 }
-                let calm = tab.dom_ready && tab.pending_verdicts == 0 && tab.requests.open.is_empty();
+                let calm =
+                    tab.dom_ready && tab.pending_verdicts == 0 && tab.requests.open.is_empty();
                 Ok(calm.then(|| tab.last_request.elapsed()))
             })??;
             let step = match quiet {
@@ -71,7 +72,8 @@ impl Tab {
                 .wait_until(next, |state| {
                     let tab = state.tabs.get(&self.number);
                     let Some(tab) = tab else { return Some(()) };
-                    let calm = tab.dom_ready && tab.pending_verdicts == 0 && tab.requests.open.is_empty();
+                    let calm =
+                        tab.dom_ready && tab.pending_verdicts == 0 && tab.requests.open.is_empty();
                     (tab.crashed || tab.dialog.is_some() || calm != was_calm).then_some(())
                 })
                 .await?;

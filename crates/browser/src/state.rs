@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The maximum number of notes that were not reported yet; the oldest are dropped.
-const MOST_NOTES: usize = 40;
+const MAX_NOTES: usize = 40;
 
 #[derive(Default)]
 pub(crate) struct BrowserState {
@@ -177,7 +177,7 @@ impl BrowserState {
         if self.notes.back() == Some(&text) {
             return;
         }
-        if self.notes.len() == MOST_NOTES {
+        if self.notes.len() == MAX_NOTES {
             self.notes.pop_front();
             self.dropped_notes += 1;
         }

@@ -322,7 +322,11 @@ impl Tab {
         drop(stop.await);
     }
 
-    async fn wait_for_navigation(&self, before: SettleBaseline, limit: Duration) -> Result<NavigationResult> {
+    async fn wait_for_navigation(
+        &self,
+        before: SettleBaseline,
+        limit: Duration,
+    ) -> Result<NavigationResult> {
         let committed = self.with_pausable_timeout(limit, "the navigation", async {
             let far = Instant::now() + Duration::from_secs(3600);
             let arrived = self.shared.wait_until(far, |state| {

@@ -193,7 +193,8 @@ fn stops(dir: &Path) {
         line.request();
         line.begin().unwrap();
         let input = json!({"command": "sleep 60"});
-        line.send_events(&call_block(0, "toolu_1", "Bash", &input)).unwrap();
+        line.send_events(&call_block(0, "toolu_1", "Bash", &input))
+            .unwrap();
         line.end("tool_use").unwrap();
         while editor.hear()["params"]["update"]["status"] != "in_progress" {}
         if at % 2 == 0 {

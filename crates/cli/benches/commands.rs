@@ -18,7 +18,7 @@ use std::{
 
 use haft::{
     Haft, PermissionMode,
-    engine::permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
+    engine::permissions::{List, PatternBases, RuleSet, RuleSource, SettingsScope},
     tools::ShellProgram,
 };
 use haft_sandbox::{

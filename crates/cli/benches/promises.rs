@@ -119,7 +119,7 @@ fn classifier() {
 
 fn decision() {
     use haft::engine::permissions::{
-        CallFacts, List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SettingsScope,
+        CallFacts, List, PathContext, PatternBases, Policy, RuleSet, RuleSource, SettingsScope,
         decide,
     };
     let bases = PatternBases {
@@ -136,7 +136,12 @@ fn decision() {
             (List::Allow, format!("Bash(npm run task{number} *)")),
         ] {
             rules
-                .add(list, &text, RuleSource::from_scope(SettingsScope::Project), &bases)
+                .add(
+                    list,
+                    &text,
+                    RuleSource::from_scope(SettingsScope::Project),
+                    &bases,
+                )
                 .unwrap();
         }
     }

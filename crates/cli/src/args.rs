@@ -18,8 +18,8 @@ use clap::{Args, FromArgMatches, Parser, ValueEnum, builder::Styles};
 use haft::PermissionMode;
 
 pub(crate) use commands::{
-    AcpFlags, CallFlags, CliCommand, DemoFlags, ExecFlags, ModelChoiceCommand, ModelsFlags, PermissionsCommand,
-    SessionsCommand, ToolsFlags, UndoFlags,
+    AcpFlags, CallFlags, CliCommand, DemoFlags, ExecFlags, ModelChoiceCommand, ModelsFlags,
+    PermissionsCommand, SessionsCommand, ToolsFlags, UndoFlags,
 };
 pub(crate) use complete::{answer_if_asked, script as completion_script};
 pub(crate) use mcp::{McpAddFlags, McpCommand, McpServersCommand, McpTransport};
@@ -328,7 +328,10 @@ fn quoted(text: &str) -> String {
 
 /// Parses the arguments. Prints requested help and returns `None`. If the arguments are invalid, prints the error and
 /// exits.
-fn parse_args<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow::Result<Option<T>> {
+fn parse_args<T: FromArgMatches>(
+    parser: &clap::Command,
+    args: &[OsString],
+) -> anyhow::Result<Option<T>> {
     let parse = |parser: clap::Command| {
         let found = parser.try_get_matches_from(args)?;
         T::from_arg_matches(&found)

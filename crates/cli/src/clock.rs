@@ -32,7 +32,7 @@ mod file_clock {
     use haft_host::SessionClock;
 
     /// The interval at which the file is read while a task waits for a time.
-    const LOOK_AGAIN: Duration = Duration::from_millis(20);
+    const FILE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
     pub(super) struct FileClock(pub(super) PathBuf);
 
@@ -48,7 +48,7 @@ mod file_clock {
                 let before = self.now();
                 // A clock that was set back to before the wait began also ends the wait.
                 while (before..moment).contains(&self.now()) {
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    tokio::time::sleep(FILE_CHECK_INTERVAL).await;
                 }
             })
         }

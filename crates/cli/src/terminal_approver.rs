@@ -54,7 +54,9 @@ impl TerminalApprover {
 
 impl QuestionHandler for TerminalApprover {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        self.ask_exclusively(move |source| ask(source, &request, "Allow it?", "say what to do instead"))
+        self.ask_exclusively(move |source| {
+            ask(source, &request, "Allow it?", "say what to do instead")
+        })
     }
 
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {

@@ -39,7 +39,7 @@ struct PendingNotice {
 }
 
 /// The most bytes of unread reports per running task; older lines are dropped.
-const MOST_REPORTED: usize = 16 << 10;
+const MAX_REPORTED: usize = 16 << 10;
 
 type TaskListener = dyn Fn(&TaskEvent) + Send + Sync;
 
@@ -254,7 +254,10 @@ impl BackgroundTasks {
     /// Takes the notices that the model should read now, the oldest first. Each is returned once.
     pub fn take_notices(&self) -> Vec<TaskNotice> {
         let mut kept = self.state();
-        kept.notices.drain(..).map(PendingNotice::into_notice).collect()
+        kept.notices
+            .drain(..)
+            .map(PendingNotice::into_notice)
+            .collect()
     }
 
     /// Returns whether there is a notice to take.
@@ -339,7 +342,7 @@ impl PendingNotice {
         let text = &mut self.notice.result;
         text.push('\n');
         text.push_str(&more.result);
-        while text.len() > MOST_REPORTED {
+        while text.len() > MAX_REPORTED {
             let Some(line) = text.find('\n') else { break };
             text.drain(..=line);
             self.dropped += 1;
@@ -504,7 +507,7 @@ mod tests {
         notices.push(notice("m"));
         let taken = notices.take_notices();
         assert_eq!(taken.len(), 2);
-        assert!(taken[0].result.len() <= MOST_REPORTED);
+        assert!(taken[0].result.len() <= MAX_REPORTED);
         assert!(taken[0].result.ends_with("line 9999"));
         let shown = taken[0].result.lines().count();
         let dropped = format!("{} earlier lines are not shown here", 10_000 - shown);

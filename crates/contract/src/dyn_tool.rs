@@ -9,8 +9,8 @@ use std::{any::Any, fmt, path::Path, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, CheckOutcome, Content, Effects, ToolProfile, Services, ToolError, ToolOutput,
-    ToolPermission, card::plain,
+    CallContext, Card, CheckOutcome, Content, Effects, Services, ToolError, ToolOutput,
+    ToolPermission, ToolProfile, card::plain,
 };
 
 /// A boxed future, for object-safe traits.

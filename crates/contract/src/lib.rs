@@ -119,7 +119,7 @@ pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOut
 pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;
 pub use profile::{
-    ToolAccess, AgentAccess, ToolProfile, CallRate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
+    AgentAccess, CallRate, RuleMatch, ServiceNeed, ToolAccess, ToolOrigin, ToolProfile, ToolRole,
     provider_name, server_in_rules,
 };
 pub use progress::{ProgressSender, ProgressUpdate, ProgressUpdates};

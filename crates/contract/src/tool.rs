@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, CheckOutcome, Content, Effects, ToolProfile, Services, ToolError, ToolOutput,
-    ToolPermission, schema,
+    CallContext, Card, CheckOutcome, Content, Effects, Services, ToolError, ToolOutput,
+    ToolPermission, ToolProfile, schema,
 };
 
 /// The input of a tool: any type that serde can deserialize and schemars can describe.

@@ -13,8 +13,8 @@ use haft_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
-    CallListener, DefinitionError, Pool, ToolRegistry, ResultStore, Scheduler, SessionContext,
-    ToolFilters,
+    CallListener, DefinitionError, Pool, ResultStore, Scheduler, SessionContext, ToolFilters,
+    ToolRegistry,
     hooks::{
         AgentIdentity, HandlerOutput, HookCommonFields, HookEventKind, HookHandler, HookInvocation,
         Hooks, merge_outputs,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     hooks::{self, HookCondition, HookHandler},
     permissions::{
-        CallFacts, List, PatternBases, PermissionSettings, RuleSource, RuleSet, SettingsScope,
+        CallFacts, List, PatternBases, PermissionSettings, RuleSet, RuleSource, SettingsScope,
         rules::{Rule, RuleClass},
     },
     settings::{Settings, SettingsProblem},

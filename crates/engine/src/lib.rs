@@ -35,7 +35,7 @@ pub use haft_permissions as permissions;
 pub use haft_permissions::settings;
 pub use hook_conditions::check_settings;
 pub use pipeline::{ArgumentRepair, CallResult, DenialSource, Metadata};
-pub use pool::{DefinitionError, Pool, PoolView, ToolRegistry, ToolFilters, ToolFormat};
+pub use pool::{DefinitionError, Pool, PoolView, ToolFilters, ToolFormat, ToolRegistry};
 pub use results::ResultStore;
 pub use scheduler::{CallBatch, CallListener, CallObserver, ContextView, EndedCall, Scheduler};
 pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};

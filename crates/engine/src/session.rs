@@ -12,7 +12,7 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        CallFacts, HostsByPolicy, PathContext, PatternBases, Policy, RuleSource, RuleSet,
+        CallFacts, HostsByPolicy, PathContext, PatternBases, Policy, RuleSet, RuleSource,
         SandboxSettings, SettingsScope, StorePlaces, control_names,
         rules::{Rule, RuleClass},
         stores,
@@ -143,7 +143,8 @@ impl SessionContext {
 
     /// Returns the permission policy. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
-        self.policy_without_plan(readable).with_plan(self.real_plan())
+        self.policy_without_plan(readable)
+            .with_plan(self.real_plan())
     }
 
     /// Like [`policy`](Self::policy), but without the plan file, for calls that do not touch it.

@@ -13,13 +13,13 @@ use rustix::fs::{Mode, OFlags, openat};
 use crate::ExtensionWarning;
 
 /// The maximum size that is read of one file, in bytes.
-pub(crate) const LONGEST: usize = 256 * 1024;
+pub(crate) const MAX_LENGTH: usize = 256 * 1024;
 
 /// The maximum depth below a folder.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The maximum number of entries of a folder and everything below it.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// The text of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +125,7 @@ pub(crate) fn markdown_below(folder: &Path, warnings: &mut Vec<ExtensionWarning>
         warnings.push(ExtensionWarning::new(
             folder,
             format!(
-                "it holds more than {MOST_ENTRIES} entries, or folders nested deeper than {DEEPEST}: \
+                "it holds more than {MAX_ENTRIES} entries, or folders nested deeper than {MAX_DEPTH}: \
                  the rest is left out"
             ),
         ));
@@ -149,9 +149,9 @@ impl MarkdownWalk {
         if !metadata.is_dir() || !self.seen.insert((metadata.dev(), metadata.ino())) {
             return;
         }
-        for path in entries(folder, MOST_ENTRIES) {
+        for path in entries(folder, MAX_ENTRIES) {
             self.entries += 1;
-            if self.entries > MOST_ENTRIES {
+            if self.entries > MAX_ENTRIES {
                 self.is_cut = true;
                 return;
             }
@@ -159,7 +159,7 @@ impl MarkdownWalk {
                 continue;
             };
             if metadata.is_dir() {
-                match depth < DEEPEST {
+                match depth < MAX_DEPTH {
                     true => self.enter(&path, depth + 1),
                     false => self.is_cut = true,
                 }

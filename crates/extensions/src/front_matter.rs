@@ -12,7 +12,7 @@ use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use crate::ExtensionWarning;
 
 /// The maximum length of front matter, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_LENGTH: usize = 64 * 1024;
 
 /// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,8 @@ impl FrontMatter<'_> {
     /// Adds a warning about a duplicate key.
     pub(crate) fn warn_of_duplicate_key(&self, file: &Path, warnings: &mut Vec<ExtensionWarning>) {
         if let Some(doubled) = &self.duplicate_key {
-            warnings.push(ExtensionWarning::new(file, doubled.message.clone()).with_line(doubled.line));
+            warnings
+                .push(ExtensionWarning::new(file, doubled.message.clone()).with_line(doubled.line));
         }
     }
 }
@@ -72,10 +73,10 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
         });
         return nothing(text, fault);
     };
-    if head.len() > LONGEST {
+    if head.len() > MAX_LENGTH {
         let fault = FrontMatterError {
             line: Some(1),
-            message: format!("the front matter is longer than {} KiB", LONGEST >> 10),
+            message: format!("the front matter is longer than {} KiB", MAX_LENGTH >> 10),
         };
         return nothing(body, Some(fault));
     }
@@ -111,7 +112,10 @@ fn find_duplicate_key(head: &str) -> Option<FrontMatterError> {
         }
         let what = format!("`{key}` occurs twice in the front matter; the last value applies");
         let line = Some(number);
-        Some(FrontMatterError { line, message: what })
+        Some(FrontMatterError {
+            line,
+            message: what,
+        })
     })
 }
 

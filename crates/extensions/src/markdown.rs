@@ -70,7 +70,7 @@ fn outside_spans<'a>(text: &'a str, parts: &mut Vec<&'a str>) {
         let (begin, length) = runs[next];
         let close = runs[next + 1..]
             .iter()
-            .take(MOST_RUNS)
+            .take(MAX_RUNS)
             .position(|(_, other)| *other == length);
         match close {
             Some(offset) => {
@@ -86,7 +86,7 @@ fn outside_spans<'a>(text: &'a str, parts: &mut Vec<&'a str>) {
 }
 
 /// The maximum number of backtick runs that are searched for the end of a span.
-const MOST_RUNS: usize = 1000;
+const MAX_RUNS: usize = 1000;
 
 fn runs(text: &str) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();

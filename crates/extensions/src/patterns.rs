@@ -4,9 +4,9 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// The maximum number of patterns; `LONGEST` is the maximum length of one.
-const MOST: usize = 200;
-const LONGEST: usize = 1000;
+/// The maximum number of patterns; `MAX_LENGTH` is the maximum length of one.
+const MAX_COUNT: usize = 200;
+const MAX_LENGTH: usize = 1000;
 
 /// Path patterns relative to a directory.
 #[derive(Debug, Clone)]
@@ -19,9 +19,9 @@ impl PathPatterns {
     /// Compiles patterns; invalid ones match nothing.
     pub(crate) fn new(patterns: &[String], base: &Path) -> Self {
         let mut builder = GlobSetBuilder::new();
-        for pattern in patterns.iter().take(MOST) {
+        for pattern in patterns.iter().take(MAX_COUNT) {
             let pattern = pattern.trim().trim_start_matches("./");
-            if pattern.is_empty() || pattern.len() > LONGEST {
+            if pattern.is_empty() || pattern.len() > MAX_LENGTH {
                 continue;
             }
             // `docs/` means everything inside it.

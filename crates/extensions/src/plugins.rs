@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{ExtensionPlugin, ExtensionWarning, bounded_read};
 
 /// The maximum size of a manifest, in bytes.
-const LONGEST: usize = 256 * 1024;
+const MAX_LENGTH: usize = 256 * 1024;
 
 /// Reads the plugin in a folder. Its name is in the manifest; without a manifest it is the name of
 /// the folder.
@@ -19,7 +19,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
         ));
     }
     let manifest = root.join(".claude-plugin/plugin.json");
-    let text = bounded_read::read(&manifest, LONGEST).map_err(|error| {
+    let text = bounded_read::read(&manifest, MAX_LENGTH).map_err(|error| {
         ExtensionWarning::new(&manifest, format!("{error}: the plugin is left out"))
     })?;
     let of_folder = || {
@@ -32,7 +32,8 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
             let manifest_of = |text: &str| serde_json::from_str::<Value>(text);
             let value = manifest_of(&text.text).map_err(|error| {
                 let line = u64::try_from(error.line()).ok();
-                ExtensionWarning::new(&manifest, format!("{error}: the plugin is left out")).with_line(line)
+                ExtensionWarning::new(&manifest, format!("{error}: the plugin is left out"))
+                    .with_line(line)
             })?;
             let text = |key: &str| value[key].as_str().map(str::to_owned);
             (text("name"), text("version"))
@@ -171,7 +172,7 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
 }
 
 fn read_json(file: &Path, warnings: &mut Vec<ExtensionWarning>) -> Option<Value> {
-    let text = match bounded_read::read(file, LONGEST) {
+    let text = match bounded_read::read(file, MAX_LENGTH) {
         Ok(text) => text?,
         Err(error) => {
             warnings.push(ExtensionWarning::new(
@@ -185,7 +186,9 @@ fn read_json(file: &Path, warnings: &mut Vec<ExtensionWarning>) -> Option<Value>
         Ok(value) => Some(value),
         Err(error) => {
             let line = u64::try_from(error.line()).ok();
-            warnings.push(ExtensionWarning::new(file, format!("{error}: it is left out")).with_line(line));
+            warnings.push(
+                ExtensionWarning::new(file, format!("{error}: it is left out")).with_line(line),
+            );
             None
         }
     }

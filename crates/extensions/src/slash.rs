@@ -1,7 +1,7 @@
 //! Slash commands: prompts that call skills or commands by name, like `/name arguments`.
 
 /// The maximum number of names in one prompt.
-const MOST: usize = 6;
+const MAX_COUNT: usize = 6;
 
 /// The skills and commands that a prompt calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<SlashCall<
     }
     let mut names = vec![first];
     // An unknown name is not combined with others.
-    while is_known(first) && names.len() < MOST {
+    while is_known(first) && names.len() < MAX_COUNT {
         match called(arguments).filter(|(name, _)| is_known(name)) {
             Some((name, rest)) => {
                 names.push(name);

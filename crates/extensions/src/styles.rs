@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionWarning,
-    bounded_read::{self, LONGEST},
+    bounded_read::{self, MAX_LENGTH},
     front_matter,
 };
 
@@ -86,7 +86,7 @@ fn read(
     origin: ExtensionOrigin,
     warnings: &mut Vec<ExtensionWarning>,
 ) -> Option<OutputStyle> {
-    let text = match bounded_read::read(file, LONGEST) {
+    let text = match bounded_read::read(file, MAX_LENGTH) {
         Ok(text) => text?,
         Err(error) => {
             warnings.push(ExtensionWarning::new(file, error.to_string()));

@@ -13,9 +13,9 @@ use std::{
 };
 
 use haft::{
-    ToolAccess, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Card, CardSection,
-    CheckOutcome, Content, Effects, Haft, ToolProfile, ProgressUpdate, CallRate, RuleMatch, ServiceNeed,
-    Services, Tool, ToolError, ToolOutput, ToolPermission,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, CallRate, Card, CardSection,
+    CheckOutcome, Content, Effects, Haft, ProgressUpdate, RuleMatch, ServiceNeed, Services, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ impl Tool for StickerRequest {
             aliases: vec!["Stickers".into()], // other names in rules and filters
             family: "shop".into(),
             search_hint: "order swag laptop".into(), // terms for tool search, if deferred
-            access: ToolAccess::Anything,                // an order cannot be undone
+            access: ToolAccess::Anything,            // an order cannot be undone
             rules: RuleMatch::NameOnly,              // the offered rule is `StickerRequest`
             paths: &["address_file"], // made absolute, restricted to the working directories
             reserved: &["customer"],

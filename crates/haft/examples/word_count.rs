@@ -2,7 +2,9 @@
 
 use std::{error::Error, fs, path::PathBuf};
 
-use haft::{ToolAccess, CallContext, Card, Effects, Haft, ToolProfile, Tool, ToolError, ToolOutput};
+use haft::{
+    CallContext, Card, Effects, Haft, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
+};
 use serde_json::json;
 
 /// Counts the words of a file. The model reads this comment.
@@ -22,7 +24,7 @@ impl Tool for WordCount {
     fn profile(&self) -> ToolProfile {
         ToolProfile {
             access: ToolAccess::Reads, // read-only: never asks, runs concurrently with other readers
-            paths: &["path"],      // made absolute, restricted to the working directories
+            paths: &["path"],          // made absolute, restricted to the working directories
             ..ToolProfile::default()
         }
     }

@@ -98,8 +98,9 @@ mod tests {
     fn the_strictest_answer_counts_and_of_several_the_last() {
         let yes = |name: &str| heard(0, &answer("accept", &json!({"name": name})));
         let silent = || heard(0, &json!({}));
-        let action =
-            |all: &[HandlerOutput]| HookFormAnswer::from_outputs(all).map(|answer| answer.action.as_str());
+        let action = |all: &[HandlerOutput]| {
+            HookFormAnswer::from_outputs(all).map(|answer| answer.action.as_str())
+        };
         assert_eq!(HookFormAnswer::from_outputs(&[silent()]), None);
         let both = HookFormAnswer::from_outputs(&[yes("a"), silent(), yes("b")]).unwrap();
         assert_eq!(both.content.unwrap()["name"], "b");

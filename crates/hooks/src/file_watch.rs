@@ -19,19 +19,19 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::net::unix::pipe::Receiver;
 
 /// The maximum number of watched paths.
-pub(super) const MOST_PATHS: usize = 256;
+pub(super) const MAX_PATHS: usize = 256;
 
 /// The maximum number of checked entries per watched directory.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 
 /// The maximum number of changes reported per scan.
-const MOST_CHANGES: usize = 100;
+const MAX_CHANGES: usize = 100;
 
 /// Changes within this time are reported as one.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// The interval of scans if kernel notifications are not available.
-const LOOK: Duration = Duration::from_secs(2);
+const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,7 +87,7 @@ impl FileWatch {
     /// Replaces the watched paths. Changes are reported relative to their present state; paths that
     /// were already watched keep their known state.
     pub(super) fn set(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
-        let paths: BTreeSet<PathBuf> = paths.into_iter().take(MOST_PATHS).collect();
+        let paths: BTreeSet<PathBuf> = paths.into_iter().take(MAX_PATHS).collect();
         if paths == self.paths {
             return;
         }
@@ -116,7 +116,7 @@ impl FileWatch {
             if is_directory {
                 let entries = fs::read_dir(path).into_iter().flatten().flatten();
                 let mut names: Vec<OsString> = entries
-                    .take(MOST_ENTRIES)
+                    .take(MAX_ENTRIES)
                     .map(|entry| entry.file_name())
                     .collect();
                 names.sort_unstable();
@@ -174,10 +174,10 @@ impl FileWatch {
                     tokio::time::sleep(SETTLE).await;
                     drain(kernel);
                     if failed {
-                        tokio::time::sleep(LOOK).await;
+                        tokio::time::sleep(SCAN_INTERVAL).await;
                     }
                 }
-                None => tokio::time::sleep(LOOK).await,
+                None => tokio::time::sleep(SCAN_INTERVAL).await,
             }
         }
     }
@@ -207,13 +207,13 @@ impl FileWatch {
         }
         self.seen = now;
         changes.sort_unstable();
-        if changes.len() > MOST_CHANGES {
-            let left_out = changes.len() - MOST_CHANGES;
+        if changes.len() > MAX_CHANGES {
+            let left_out = changes.len() - MAX_CHANGES;
             tracing::warn!(
                 left_out,
                 "too many files changed together; not all changes are reported"
             );
-            changes.truncate(MOST_CHANGES);
+            changes.truncate(MAX_CHANGES);
         }
         changes
     }
@@ -363,9 +363,9 @@ mod tests {
             fs::write(folder.0.join(format!("f{number}")), "x").unwrap();
         }
         let changes = timeout(Duration::from_secs(30), watch.changes());
-        assert_eq!(changes.await.unwrap().len(), MOST_CHANGES);
+        assert_eq!(changes.await.unwrap().len(), MAX_CHANGES);
         let many = (0..10_000).map(|number| folder.0.join(number.to_string()));
         watch.set(many);
-        assert_eq!(watch.paths.len(), MOST_PATHS);
+        assert_eq!(watch.paths.len(), MAX_PATHS);
     }
 }

@@ -27,7 +27,7 @@ use super::{
 };
 
 /// Longer texts of a handler are stored in a file, and only a part of them is used.
-const LONGEST: usize = 10_000;
+const MAX_LENGTH: usize = 10_000;
 
 /// Stores long texts.
 pub trait LongTextStore: Send + Sync {
@@ -111,7 +111,7 @@ impl HookResources {
     fn shorten(&self, said: &mut HookOutput) {
         for text in said.texts() {
             if let Some(results) = &self.results
-                && let Some(shown) = results.store(text, LONGEST)
+                && let Some(shown) = results.store(text, MAX_LENGTH)
             {
                 *text = shown;
             }
@@ -122,7 +122,7 @@ impl HookResources {
 
 /// Cuts a text that could not be stored in a file.
 pub(super) fn cut(text: &mut String) {
-    if let Some((at, _)) = text.char_indices().nth(LONGEST) {
+    if let Some((at, _)) = text.char_indices().nth(MAX_LENGTH) {
         let left_out = text.len() - at;
         text.truncate(at);
         *text += &format!("\n[{left_out} further bytes are left out]");
@@ -279,8 +279,13 @@ impl HookJob {
                     effort: self.effort.as_deref(),
                     reaper: &means.reaper,
                 };
-                let ran =
-                    process_hook::run(&self.handler, &self.input, self.timeout, surroundings, teller);
+                let ran = process_hook::run(
+                    &self.handler,
+                    &self.input,
+                    self.timeout,
+                    surroundings,
+                    teller,
+                );
                 Ok(HandlerAnswer::Ended(ran.await?))
             }
         }

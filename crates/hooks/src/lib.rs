@@ -59,7 +59,7 @@ use tokio::{
 
 pub use async_hooks::AsyncHookOutput;
 use async_hooks::AsyncHooks;
-pub use condition::{CheckCondition, HookCondition, ConditionEvaluator};
+pub use condition::{CheckCondition, ConditionEvaluator, HookCondition};
 pub use config::{
     Callback, HookAction, HookHandler, HookOrigin, HookPlugin, HttpHandlerConfig,
     ModelHandlerConfig, read,
@@ -80,7 +80,7 @@ pub use server_tool::McpToolCaller;
 /// it.
 const END: Duration = Duration::from_millis(1500);
 /// The maximum of that limit.
-const LONGEST_END: Duration = Duration::from_secs(60);
+const MAX_END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The minimum time between two scans of watched files.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(400);
@@ -504,7 +504,7 @@ impl Hooks {
         };
         let raising = self.handlers.iter().filter(raises);
         let longest = raising.map(|handler| handler.timeout).max();
-        longest.map_or(END, |timeout| timeout.clamp(END, LONGEST_END))
+        longest.map_or(END, |timeout| timeout.clamp(END, MAX_END_TIMEOUT))
     }
 
     fn state(&self) -> MutexGuard<'_, HookState> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     HookEventKind, HookFormAnswer, ModelHandlerConfig, event_kind::BlockBehavior,
-    file_watch::MOST_PATHS,
+    file_watch::MAX_PATHS,
 };
 
 /// The exit of a handler's process.
@@ -384,9 +384,9 @@ fn paths(specific: &Value) -> Result<Option<Vec<PathBuf>>, String> {
         let path = path.filter(|path| path.is_absolute());
         paths.push(path.ok_or("an entry of watchPaths is not an absolute path")?);
     }
-    if paths.len() > MOST_PATHS {
+    if paths.len() > MAX_PATHS {
         return Err(format!(
-            "watchPaths names {} paths: {MOST_PATHS} can be watched",
+            "watchPaths names {} paths: {MAX_PATHS} can be watched",
             paths.len()
         ));
     }
@@ -448,7 +448,8 @@ mod tests {
     fn a_models_yes_and_its_impossible_hold_nothing_up() {
         let stop = HookEventKind::STOP;
         let yes =
-            HookOutput::parse_model_answer(stop, "```json\n{\"ok\": true}\n```", &asked(false)).unwrap();
+            HookOutput::parse_model_answer(stop, "```json\n{\"ok\": true}\n```", &asked(false))
+                .unwrap();
         assert_eq!(yes, HookOutput::default());
         let never = r#"{"ok": false, "reason": "no such file", "impossible": true}"#;
         let said = HookOutput::parse_model_answer(stop, never, &asked(false)).unwrap();

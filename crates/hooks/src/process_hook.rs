@@ -21,7 +21,7 @@ use super::{
     config::{HookAction, HookHandler, HookOrigin},
     hook_events::{HookReporter, HookStage},
     output::HookExit,
-    reaper::{self, ReapedGroup, ProcessReaper},
+    reaper::{self, ProcessReaper, ReapedGroup},
 };
 
 /// The time between SIGTERM and SIGKILL for a handler that timed out.
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// The maximum size of stdout and of stderr, in bytes; the rest is dropped.
-const MOST_OUTPUT: usize = 4 * 1024 * 1024;
+const MAX_OUTPUT: usize = 4 * 1024 * 1024;
 
 /// The interval of reports about the handler's output.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -280,7 +280,7 @@ async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &Mutex<Vec<
             Ok(length) => {
                 let mut bytes = lock(bytes);
                 // Output beyond the limit is read and dropped, so that the program does not block.
-                let room = MOST_OUTPUT.saturating_sub(bytes.len());
+                let room = MAX_OUTPUT.saturating_sub(bytes.len());
                 bytes.extend_from_slice(&chunk[..length.min(room)]);
             }
         }

@@ -163,7 +163,10 @@ pub async fn open_agent_tools(
         subagents: Some(subagents.service()),
         schedules: schedules.map(|schedules| schedules.service()),
         skills: extensions.skill_service(id, None).map(Arc::new),
-        notifier: Some(EventNotifier::from_settings(&permitted.settings.merged(), &events)),
+        notifier: Some(EventNotifier::from_settings(
+            &permitted.settings.merged(),
+            &events,
+        )),
         ..AgentAdditions::default()
     };
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
@@ -414,7 +417,7 @@ fn add_program_services(
 /// The usual share of the model's window for the definitions of tools, in percent.
 const USUAL_SHARE: u64 = 10;
 /// The minimum token budget for definitions: a model with a small window needs its tools too.
-const LEAST_BUDGET: usize = 8_000;
+const MIN_BUDGET: usize = 8_000;
 /// The assumed window of an unknown model.
 const USUAL_WINDOW: u64 = 200_000;
 
@@ -438,7 +441,7 @@ fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<ToolFi
             })?))
         }
     };
-    let usual = share(USUAL_SHARE).max(LEAST_BUDGET);
+    let usual = share(USUAL_SHARE).max(MIN_BUDGET);
     let budget = config.tool_budget.unwrap_or(usual);
     Ok(ToolFilters {
         tools: config

@@ -10,9 +10,9 @@ use crate::{Environment, SessionEvent, event::EventEmitter};
 /// The variable with the maximum time in milliseconds to wait for subagents when no more input
 /// comes; 0: unlimited.
 const CEILING: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
-const LONGEST_AGENTS: u32 = 600_000;
+const MAX_AGENTS: u32 = 600_000;
 /// The maximum time to wait for commands.
-const LONGEST_SHELLS: Duration = Duration::from_secs(5);
+const MAX_SHELLS: Duration = Duration::from_secs(5);
 /// The time in which a task must end after it was asked to stop.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
@@ -32,7 +32,7 @@ impl BackgroundWatcher {
         events: &Arc<EventEmitter>,
         environment: &Environment,
     ) -> anyhow::Result<Self> {
-        let ceiling = environment.number(CEILING)?.unwrap_or(LONGEST_AGENTS);
+        let ceiling = environment.number(CEILING)?.unwrap_or(MAX_AGENTS);
         let to = Arc::clone(events);
         notices.set_listener(move |event| to.emit(&SessionEvent::Task(event.clone())));
         Ok(Self {
@@ -83,11 +83,7 @@ impl BackgroundWatcher {
     /// Waits briefly for commands, then stops all tasks, before the session ends.
     pub(crate) async fn close(&self) {
         self.stop(TaskKind::Monitor).await;
-        let _ = timeout(
-            LONGEST_SHELLS,
-            self.notices.wait_until_idle(TaskKind::Shell),
-        )
-        .await;
+        let _ = timeout(MAX_SHELLS, self.notices.wait_until_idle(TaskKind::Shell)).await;
         self.stop(TaskKind::Shell).await;
     }
 

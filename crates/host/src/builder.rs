@@ -10,10 +10,10 @@ use haft_contract::{
     Approver, BoxFuture, DynTool, PermissionMode, ProgressSender, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
-    CallListener, DefinitionError, Engine, ToolRegistry, SessionContext, ToolFilters,
+    CallListener, DefinitionError, Engine, SessionContext, ToolFilters, ToolRegistry,
     hooks::Hooks,
     layers::{Layer, LayerSettings},
-    permissions::{RuleStore, RuleSet, SandboxSettings},
+    permissions::{RuleSet, RuleStore, SandboxSettings},
     settings::SettingsWatch,
 };
 

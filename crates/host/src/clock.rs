@@ -19,7 +19,7 @@ pub trait SessionClock: Send + Sync {
 
 /// The interval at which the machine's clock is read again: it may be changed, and the time that a
 /// machine sleeps is not measured otherwise.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The clock of the machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +32,7 @@ impl SessionClock for MachineClock {
 
     fn sleep_until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
         let left = moment.duration_since(self.now()).unwrap_or_default();
-        Box::pin(tokio::time::sleep(left.min(LOOK_AGAIN)))
+        Box::pin(tokio::time::sleep(left.min(CLOCK_CHECK_INTERVAL)))
     }
 }
 

@@ -7,10 +7,10 @@ use haft_mcp::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{QuestionHandler, FormQuestion, UserQuestions};
+use crate::{FormQuestion, QuestionHandler, UserQuestions};
 
 /// The maximum number of characters of a request that are shown.
-const LONGEST: usize = 4_000;
+const MAX_LENGTH: usize = 4_000;
 
 const ONCE: &str = "Allow once";
 const SESSION: &str = "Allow for this session";
@@ -215,7 +215,7 @@ fn answers(questions: &[FormQuestion], fields: &Map<String, Value>) -> Map<Strin
 fn shown(text: &str) -> String {
     let plain = |letter: &char| !letter.is_control() || matches!(letter, '\n' | '\t');
     let mut letters = text.chars().filter(plain);
-    let mut shown: String = letters.by_ref().take(LONGEST).collect();
+    let mut shown: String = letters.by_ref().take(MAX_LENGTH).collect();
     if letters.next().is_some() {
         shown += "…";
     }

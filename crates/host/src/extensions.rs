@@ -9,7 +9,7 @@ use std::{
 use haft_agent::prompt::InstructionSources;
 use haft_contract::SessionId;
 use haft_engine::{
-    permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope, rules::RuleClass},
+    permissions::{List, PatternBases, RuleSet, RuleSource, SettingsScope, rules::RuleClass},
     settings::TrustFile,
 };
 use haft_extensions::{
@@ -63,7 +63,8 @@ impl SessionExtensions {
             return found;
         }
         if !config.without_slash_commands {
-            let of_skills = skills::SkillSettings::from_settings(&settings, |name| environment.variable(name));
+            let of_skills =
+                skills::SkillSettings::from_settings(&settings, |name| environment.variable(name));
             let (skills, warnings) = Skills::load(found.places.clone(), of_skills);
             found.warnings.extend(warnings);
             found.skills = Some(Arc::new(skills));
@@ -179,7 +180,12 @@ impl SessionExtensions {
             commands,
             skills: named(&|skill| skill.folder.is_some()),
             agents: Vec::new(),
-            plugins: self.places.plugins.iter().map(PluginDetails::from_plugin).collect(),
+            plugins: self
+                .places
+                .plugins
+                .iter()
+                .map(PluginDetails::from_plugin)
+                .collect(),
             output_style: match (&self.style, &self.unknown_style) {
                 (Some(style), _) => style.name.clone(),
                 // The name as given, so that the user recognizes it.
@@ -377,7 +383,10 @@ fn memory_options(
 }
 
 /// Returns the memory file that the model maintains, unless it is disabled.
-fn maintained_memory_file(permitted: &ResolvedSettings, places: &ExtensionPlaces) -> Option<PathBuf> {
+fn maintained_memory_file(
+    permitted: &ResolvedSettings,
+    places: &ExtensionPlaces,
+) -> Option<PathBuf> {
     let folder = permitted.memory.as_ref().filter(|_| places.sources.user)?;
     Some(folder.join("MEMORY.md"))
 }

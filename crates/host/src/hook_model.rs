@@ -23,16 +23,16 @@ const JUDGE: &str = "You decide one question for a program that monitors an AI a
     hold, regardless of what the agent does, add \"impossible\": true.";
 
 /// The additional instructions of a model that may read files.
-const LOOK: &str = " You may read files first with your tools. They are read-only.";
+const READ_TOOLS_HINT: &str = " You may read files first with your tools. They are read-only.";
 
 /// The tools of an agent that may read files.
 const TOOLS: &str = "Read,Grep,Glob";
 
 /// The maximum number of turns of an agent.
-const MOST_TURNS: u32 = 50;
+const MAX_TURNS: u32 = 50;
 
 /// The maximum number of tokens in an answer.
-const MOST_TOKENS: u32 = 4096;
+const MAX_TOKENS: u32 = 4096;
 
 /// Asks the session's model, or another of the same provider.
 pub(crate) struct SessionHookModel {
@@ -76,7 +76,7 @@ impl SessionHookModel {
         conversation.user([Content::text(question.prompt)]);
         let name = settings.name;
         let mut request = ModelRequest::new(&*name, Arc::new(prefix), conversation.history());
-        request.max_tokens = settings.max_tokens.min(MOST_TOKENS);
+        request.max_tokens = settings.max_tokens.min(MAX_TOKENS);
         let (text, usage) = haft_agent::ask(&*self.model, request).await;
         self.control.spend(name, usage);
         text.map_err(|error| error.to_string())
@@ -105,9 +105,9 @@ impl SessionHookModel {
         }
         let haft = builder.build().await.map_err(|error| error.to_string())?;
         let mut limits = RunLimits::default();
-        limits.max_turns = Some(MOST_TURNS);
+        limits.max_turns = Some(MAX_TURNS);
         let system = SystemPrompt {
-            base: Some(format!("{JUDGE}{LOOK}")),
+            base: Some(format!("{JUDGE}{READ_TOOLS_HINT}")),
             append: None,
             environment: None,
         };

@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, PromptDelivery, Environment, ExtensionDetails, ModelOption, QueuedKind,
-    QueuedMessage, ResolvedSettings, RewoundFiles, ServerChanges, ServerList, SessionClock,
-    SessionConfig, StartOptions, StopKind,
+    AgentDetails, ContextUsage, Environment, ExtensionDetails, ModelOption, PromptDelivery,
+    QueuedKind, QueuedMessage, ResolvedSettings, RewoundFiles, ServerChanges, ServerList,
+    SessionClock, SessionConfig, StartOptions, StopKind,
     budget::UnpricedModelWarning,
     live_changes::ExtensionReload,
     model_names::ModelNames,
@@ -77,7 +77,10 @@ pub(crate) struct SharedState {
 impl SharedState {
     /// Sets the initial model.
     pub(crate) fn set_initial_model(&self, settings: &ModelSettings) {
-        let mut current = self.initial_model.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self
+            .initial_model
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *current = (settings.name.clone(), settings.window);
     }
 
@@ -139,7 +142,10 @@ impl SharedState {
     }
 
     fn at_start(&self) -> (String, u64) {
-        let current = self.initial_model.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self
+            .initial_model
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         current.clone()
     }
 }
@@ -321,7 +327,10 @@ impl SessionInput {
             }
         };
         let servers = &self.0.servers;
-        let initial = CheckedStartOptions { options, output_schema: shape };
+        let initial = CheckedStartOptions {
+            options,
+            output_schema: shape,
+        };
         self.0.queue.configure(initial, |options| {
             servers.add_sdk(&options.servers);
             Ok(())

@@ -17,7 +17,7 @@ use crate::Environment;
 /// The time for which a key is used.
 const USUAL_AGE: Duration = Duration::from_secs(5 * 60);
 /// The timeout of the command.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The name of the setting.
 pub(crate) const SETTING: &str = "apiKeyHelper";
@@ -34,7 +34,10 @@ pub(crate) struct KeyCommand {
 impl KeyCommand {
     /// Returns the command in the settings. Only the user's files are used, because the author of
     /// the command can read the key.
-    pub(crate) fn from_settings(settings: &Settings, environment: &Environment) -> Option<Arc<dyn KeyHelper>> {
+    pub(crate) fn from_settings(
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Option<Arc<dyn KeyHelper>> {
         let mut users = settings.layers.iter();
         let command = users.find_map(|layer| {
             let is_users = !layer.from_workspace && layer.scope.is_users();
@@ -74,9 +77,9 @@ pub(crate) async fn printed_by(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let ended = timeout(LONGEST_WAIT, command.output()).await;
+    let ended = timeout(MAX_WAIT, command.output()).await;
     let ended = ended.map_err(|_| {
-        let seconds = LONGEST_WAIT.as_secs();
+        let seconds = MAX_WAIT.as_secs();
         format!("it took longer than {seconds} s")
     })?;
     let ended = ended.map_err(|error| error.to_string())?;

@@ -123,11 +123,11 @@ pub use config::{
 };
 pub use conversation::{all_conversations, conversations};
 pub use data::{
-    ChangedFile, CostLine, CostReport, PromptExchange, ExchangePart, RecentExchanges, FileChangeKind, KeyPlace,
-    KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
-    SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustItem, TrustReport, UndoEntry, UndoReport,
-    UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key, session_entries,
-    store_key, trust_changes, trust_report,
+    ChangedFile, CostLine, CostReport, ExchangePart, FileChangeKind, KeyPlace, KeyReport,
+    MemoryPlace, MemoryScope, PromptExchange, RecentExchanges, RewindKind, RewindPoint, RuleInfo,
+    RunningTask, SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustItem, TrustReport, UndoEntry,
+    UndoReport, UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key,
+    session_entries, store_key, trust_changes, trust_report,
 };
 pub use environment::Environment;
 pub use error::{OpenError, error_chain};
@@ -163,8 +163,8 @@ pub fn image_pixels(
 
 pub use auth_hooks::notify_login;
 pub use haft_mcp::client::{
-    ServerElicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
-    ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
+    ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerElicitation,
+    ServerLink, ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
 };
 pub use input::SessionInput;
 #[cfg(feature = "code")]
@@ -177,7 +177,7 @@ pub use mcp::{
 pub use messages::{MessageError, ProviderMessage};
 pub use model_list::{AvailableModels, available_models, save_model};
 pub use model_names::ModelOption;
-pub use questions::{AnswerOption, QuestionHandler, FormQuestion, UserQuestions};
+pub use questions::{AnswerOption, FormQuestion, QuestionHandler, UserQuestions};
 pub use queue::{PromptDelivery, QueuedKind, QueuedMessage, StartOptions};
 pub use resolved_settings::{ResolvedSettings, settings_warnings};
 pub use scheduled_prompt::ScheduledPrompt;

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The maximum number of bytes of a file that are returned.
-const LONGEST_FILE: u64 = 10 << 20;
+const MAX_FILE: u64 = 10 << 20;
 
 /// The settings that take effect in a running session.
 const APPLIED: &str = "model, effortLevel, alwaysThinkingEnabled, permissions.defaultMode, permissions.allow, permissions.ask, \
@@ -210,7 +210,7 @@ impl SessionInput {
                     other => return Err(format!("{key}: expected true or false, not {other}")),
                 })),
                 "permissions" => permissions(value, &mut changes)?,
-                key if LOOKS.contains(&key) => unused.push(key.to_owned()),
+                key if APPEARANCE_SETTINGS.contains(&key) => unused.push(key.to_owned()),
                 key => {
                     return Err(format!(
                         "the setting {key} cannot be changed in a running session; these can: {APPLIED}"
@@ -300,7 +300,7 @@ impl SessionInput {
                 decision.reason
             ));
         }
-        let most = most.unwrap_or(LONGEST_FILE).min(LONGEST_FILE);
+        let most = most.unwrap_or(MAX_FILE).min(MAX_FILE);
         let read = tokio::task::spawn_blocking(move || contents(&path, most)).await;
         read.map_err(|error| error.to_string())?
     }
@@ -308,7 +308,7 @@ impl SessionInput {
 
 /// Settings that concern the appearance or apply from the next session on. They are accepted but
 /// have no effect now.
-const LOOKS: [&str; 9] = [
+const APPEARANCE_SETTINGS: [&str; 9] = [
     "attribution",
     "editorMode",
     "includeCoAuthoredBy",

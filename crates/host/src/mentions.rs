@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use crate::event::EventEmitter;
 
 /// The maximum number of attachments per prompt.
-const MOST: usize = 20;
+const MAX_COUNT: usize = 20;
 /// The maximum number of characters of an attached resource.
-const LONGEST_RESOURCE: usize = 100_000;
+const MAX_RESOURCE: usize = 100_000;
 
 /// The target of a mention.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) async fn attach(
     events: &EventEmitter,
 ) -> Prompt {
     let mentions = std::mem::take(&mut prompt.mentions);
-    for mention in mentions.iter().take(MOST) {
+    for mention in mentions.iter().take(MAX_COUNT) {
         if let Some(mentioned) = find(mention, cwd, home) {
             let attached = read(&mentioned, nested, events).await;
             prompt.content.extend(attached);
@@ -98,10 +98,10 @@ async fn resource(mention: &str, servers: &Servers, events: &EventEmitter) -> Op
 
 /// Cuts a resource to the maximum length.
 fn short(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_RESOURCE) {
+    match text.char_indices().nth(MAX_RESOURCE) {
         None => text.to_owned(),
         Some((end, _)) => format!(
-            "{}\n(cut after {LONGEST_RESOURCE} characters; ReadMcpResourceTool reads all of it)",
+            "{}\n(cut after {MAX_RESOURCE} characters; ReadMcpResourceTool reads all of it)",
             &text[..end]
         ),
     }
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn a_resource_comes_with_a_prompt_up_to_a_length() {
         assert_eq!(short("as it is"), "as it is");
-        let cut = short(&"é".repeat(LONGEST_RESOURCE + 1));
-        assert!(cut.starts_with(&"é".repeat(LONGEST_RESOURCE)));
+        let cut = short(&"é".repeat(MAX_RESOURCE + 1));
+        assert!(cut.starts_with(&"é".repeat(MAX_RESOURCE)));
         assert!(cut.ends_with("ReadMcpResourceTool reads all of it)"));
     }
 

@@ -31,7 +31,7 @@ use crate::Environment;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The timeout for fetching a list.
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// The number of tokens from which the window size matters if the usual window of the server is
 /// unknown.
@@ -145,7 +145,7 @@ impl ModelCatalog {
                 ListSource::OpenAi(provider) => provider.models(&never).await,
             }
         };
-        let models = match timeout(LONGEST_WAIT, asked).await {
+        let models = match timeout(MAX_WAIT, asked).await {
             Ok(Ok(models)) => models,
             Ok(Err(error)) => {
                 return Err(ListFailure {
@@ -154,7 +154,7 @@ impl ModelCatalog {
                 });
             }
             Err(_) => {
-                let seconds = LONGEST_WAIT.as_secs();
+                let seconds = MAX_WAIT.as_secs();
                 return Err(ListFailure {
                     text: format!("no answer within {seconds} s"),
                     no_access: false,

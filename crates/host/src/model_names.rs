@@ -27,7 +27,7 @@ pub(crate) const DEFAULT: &str = "default";
 const OPUS_PLAN: &str = "opusplan";
 
 /// The maximum number of names that an error lists.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// The names of models.
 #[derive(Debug, Clone, Default)]
@@ -289,7 +289,7 @@ impl ModelNames {
 
 fn list_of(models: &[ModelInfo]) -> String {
     let names = models.iter().map(|model| model.id.as_str());
-    let names: Vec<&str> = names.take(MOST_LISTED).collect();
+    let names: Vec<&str> = names.take(MAX_LISTED).collect();
     let more = models.len().saturating_sub(names.len());
     match more {
         0 => names.join(", "),

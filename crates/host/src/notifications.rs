@@ -17,7 +17,10 @@ pub(crate) struct EventNotifier {
 
 impl EventNotifier {
     /// Creates a notifier with these settings.
-    pub(crate) fn from_settings(settings: &Value, events: &Arc<EventEmitter>) -> Arc<dyn UserNotifier> {
+    pub(crate) fn from_settings(
+        settings: &Value,
+        events: &Arc<EventEmitter>,
+    ) -> Arc<dyn UserNotifier> {
         Arc::new(Self {
             events: Arc::clone(events),
             are_off: settings["preferredNotifChannel"] == OFF,

@@ -4,13 +4,13 @@ use haft_engine::settings::Settings;
 use serde_json::Value;
 
 /// The maximum length of a value.
-const LONGEST: usize = 2_000;
+const MAX_LENGTH: usize = 2_000;
 
 /// Returns a paragraph for the system prompt; `None` if the settings add nothing.
 pub(crate) fn paragraph(settings: &Settings) -> Option<String> {
     let text = |pointer: &str| {
         let value = value(settings, pointer)?.as_str()?.trim();
-        let is_said = !value.is_empty() && value.len() <= LONGEST;
+        let is_said = !value.is_empty() && value.len() <= MAX_LENGTH;
         is_said.then(|| value.to_owned())
     };
     let mut lines = Vec::new();

@@ -208,7 +208,10 @@ impl PromptQueue {
     pub(crate) fn queued(&self, control: &AgentHandle) -> Vec<QueuedMessage> {
         let state = self.state();
         let steered = control.queued_prompts().into_iter().filter_map(steered);
-        let waiting = state.messages.iter().filter_map(QueueEntry::to_queued_message);
+        let waiting = state
+            .messages
+            .iter()
+            .filter_map(QueueEntry::to_queued_message);
         steered.chain(waiting).collect()
     }
 
@@ -450,7 +453,9 @@ impl QueueState {
             parts.push(next);
         }
         let delivered = parts.iter().filter(|one| one.is_tracked);
-        let delivered = delivered.filter_map(QueueEntry::to_queued_message).collect();
+        let delivered = delivered
+            .filter_map(QueueEntry::to_queued_message)
+            .collect();
         let kind = parts[0].kind;
         let scheduled = parts[0].scheduled.take();
         let mut prompts = parts.into_iter().map(|one| one.prompt);

@@ -9,7 +9,7 @@ use std::{
 use haft_contract::{PermissionMode, RuleDestination, RuleList, RuleScope, ToolSpec};
 use haft_engine::{
     hooks::{Hooks, HttpHookLimits},
-    permissions::{PatternBases, PermissionSettings, Policy, RuleStore, RuleSet, SandboxSettings},
+    permissions::{PatternBases, PermissionSettings, Policy, RuleSet, RuleStore, SandboxSettings},
     settings::{
         AutoMemory, LocalRules, Settings, SettingsFlags, SettingsProblem, TrustState, files,
     },

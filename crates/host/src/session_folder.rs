@@ -7,7 +7,7 @@ use haft_contract::SessionId;
 use crate::Environment;
 
 /// The maximum length of a slug; longer ones are cut, and a hash keeps them unique.
-const LONGEST_SLUG: usize = 200;
+const MAX_SLUG: usize = 200;
 
 /// Returns [`Environment::session_folder`] for the process environment.
 pub fn session_folder(cwd: &Path, session: SessionId) -> PathBuf {
@@ -30,13 +30,13 @@ pub(crate) fn slug(path: &str) -> String {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    if slug.len() <= LONGEST_SLUG {
+    if slug.len() <= MAX_SLUG {
         return slug;
     }
     let hash = path.encode_utf16().fold(0_i32, |hash, unit| {
         hash.wrapping_mul(31).wrapping_add(i32::from(unit))
     });
-    format!("{}-{}", &slug[..LONGEST_SLUG], base_36(hash.unsigned_abs()))
+    format!("{}-{}", &slug[..MAX_SLUG], base_36(hash.unsigned_abs()))
 }
 
 fn base_36(mut number: u32) -> String {
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(slug("/home/me/my project"), "-home-me-my-project");
         let long = format!("/{}", "a".repeat(300));
         let short = slug(&long);
-        assert!(short.starts_with("-aaa") && short.len() > LONGEST_SLUG && short.len() < 220);
+        assert!(short.starts_with("-aaa") && short.len() > MAX_SLUG && short.len() < 220);
         assert_ne!(short, slug(&format!("{long}b")));
     }
 

@@ -87,7 +87,10 @@ impl AgentSession {
         let config = &self.config;
         let mut initial = self.shared.queue.take_start_options();
         let judges = Arc::clone(&self.model.model);
-        let shape = self.output_schema.take().or_else(|| initial.output_schema.take());
+        let shape = self
+            .output_schema
+            .take()
+            .or_else(|| initial.output_schema.take());
         let kinds = self.shared.kinds().with(&initial.options.agents);
         let main = kinds.find_kind(self.shared.reload.main_name().as_deref())?;
         let plain_settings = self.model.settings.clone();

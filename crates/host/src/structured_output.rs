@@ -10,19 +10,19 @@ use std::sync::Arc;
 use anyhow::Context;
 use haft_agent::{FinalAnswer, RunResult};
 use haft_contract::{
-    ToolAccess, AgentAccess, BoundCall, BoxFuture, CallContext, CancellationToken, DynTool, Effects,
-    ToolProfile, ToolError, ToolOutput, ToolPermission, ToolSpec,
+    AgentAccess, BoundCall, BoxFuture, CallContext, CancellationToken, DynTool, Effects,
+    ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile, ToolSpec,
 };
-use haft_engine::{ToolRegistry, SchemaValidator};
+use haft_engine::{SchemaValidator, ToolRegistry};
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
 use serde_json::Value;
 
 /// The maximum number of retries after a mismatch, if the model's text is the answer.
-const MOST_RETRIES: u32 = 3;
+const MAX_RETRIES: u32 = 3;
 /// The maximum number of times that it is reminded of the tool.
-const MOST_REMINDERS: u32 = 1;
+const MAX_REMINDERS: u32 = 1;
 /// The maximum number of failed calls of the tool.
-const MOST_TRIES: u32 = 5;
+const MAX_TRIES: u32 = 5;
 
 const TOOL: &str = "StructuredOutput";
 const DESCRIPTION: &str = "Gives your final answer in the format that the user requested: the input is the answer. Call \
@@ -82,7 +82,7 @@ impl OutputSchema {
             return Ok(given);
         }
         let why = match tool.answer.is_given_up() {
-            true => format!("{MOST_TRIES} calls of {TOOL} failed."),
+            true => format!("{MAX_TRIES} calls of {TOOL} failed."),
             false => format!(
                 "You have not given your answer: text is not an answer. Call {TOOL} now, with the answer as its input."
             ),
@@ -93,8 +93,8 @@ impl OutputSchema {
     /// Returns whether the model may be asked again after this number of retries.
     pub(crate) fn may_retry(&self, times: u32) -> bool {
         match &self.tool {
-            Some(tool) => times < MOST_REMINDERS && !tool.answer.is_given_up(),
-            None => times < MOST_RETRIES,
+            Some(tool) => times < MAX_REMINDERS && !tool.answer.is_given_up(),
+            None => times < MAX_RETRIES,
         }
     }
 
@@ -130,7 +130,7 @@ impl AnswerTool {
         if schema["type"] != "object" || choices.iter().any(|name| schema.get(name).is_some()) {
             return None;
         }
-        let answer = Arc::new(FinalAnswer::new(TOOL, MOST_TRIES));
+        let answer = Arc::new(FinalAnswer::new(TOOL, MAX_TRIES));
         let tool: Arc<dyn DynTool> = Arc::new(StructuredOutput {
             spec: ToolSpec {
                 name: TOOL.to_owned(),

@@ -255,7 +255,7 @@ fn memory(kind: &AgentDefinition, places: &ExtensionPlaces) -> Option<String> {
 mod tests {
     use std::path::PathBuf;
 
-    use haft_contract::{ToolAccess, AgentAccess};
+    use haft_contract::{AgentAccess, ToolAccess};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{BoxFuture, CallId};
 use haft_mcp::server::{
-    LogLevel, McpService, ActiveCalls, OpenSession, PoolService, ServerDescription, SessionNotifier,
+    ActiveCalls, LogLevel, McpService, OpenSession, PoolService, ServerDescription, SessionNotifier,
 };
 use serde_json::json;
 

@@ -28,7 +28,11 @@ pub(crate) enum Freshness {
 }
 
 pub(crate) fn evaluate(seen: Option<LedgerRecord>, now: &FileSnapshot) -> Freshness {
-    let Some(LedgerRecord { read_record: sight, content }) = seen else {
+    let Some(LedgerRecord {
+        read_record: sight,
+        content,
+    }) = seen
+    else {
         return Freshness::Unseen;
     };
     let unchanged = match sight.hash {

@@ -109,7 +109,10 @@ impl ReadLedger {
         state.clock += 1;
         state.kept_bytes += content.as_ref().map_or(0, |bytes| bytes.len());
         let entry = LedgerEntry {
-            seen: LedgerRecord { read_record: sight, content },
+            seen: LedgerRecord {
+                read_record: sight,
+                content,
+            },
             shown_parts: told,
             recorded: state.clock,
         };

@@ -17,8 +17,8 @@ use rustix::io::Errno;
 use crate::error::JournalError;
 use crate::open::{is_behind_link, open_regular};
 
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 static HELD: Mutex<BTreeSet<LockKey>> = Mutex::new(BTreeSet::new());
 static FREED: Condvar = Condvar::new();
@@ -85,7 +85,7 @@ impl FileLock {
     }
 
     fn hold_objects(reals: &BTreeSet<&Path>, paths: Vec<KeyLock>) -> Result<Self, JournalError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(objects) = ObjectLocks::hold(reals, deadline)? {
                 return Ok(Self {
@@ -139,7 +139,9 @@ impl ObjectLocks {
 fn wait_for_flock(file: File, deadline: Instant) -> Option<File> {
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                std::thread::sleep(FIRST_RETRY_PAUSE)
+            }
             Err(Errno::WOULDBLOCK) => return None,
             Err(Errno::INTR) => {}
             // Some network file systems have no locks: the check before the commit has to suffice.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The maximum number of bytes read from a special file.
 pub(crate) const CAP: usize = 256 << 10;
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const PIECE: usize = 64 << 10;
 
 /// The content that was read.
@@ -25,7 +25,7 @@ pub(crate) struct SpecialRead {
 
 /// Reads an open file whose size is not known.
 pub(crate) fn read_special(file: &File) -> io::Result<SpecialRead> {
-    read_within(file.try_clone()?, CAP, PATIENCE)
+    read_within(file.try_clone()?, CAP, TIMEOUT)
 }
 
 fn read_within(

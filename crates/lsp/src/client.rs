@@ -35,7 +35,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// Error codes of requests that were interrupted by a change and can be sent again.
 const INTERRUPTED: [i64; 3] = [-32800, -32801, -32802];
 /// The maximum number of registrations to store per server.
-const MOST_REGISTRATIONS: usize = 64;
+const MAX_REGISTRATIONS: usize = 64;
 
 /// The options of a connection to a server.
 #[derive(Debug, Clone)]
@@ -138,7 +138,10 @@ impl LspState {
     /// anything about diagnostics.
     pub(crate) fn last_message(&self) -> (Option<Instant>, bool) {
         let documents = self.documents();
-        (documents.last_message_at, documents.last_diagnostics_at.is_some())
+        (
+            documents.last_message_at,
+            documents.last_diagnostics_at.is_some(),
+        )
     }
 
     /// Returns the time at which the server has been silent for long enough, at least `earliest`.
@@ -203,7 +206,7 @@ impl LspState {
         let mut registered = registered.unwrap_or_else(PoisonError::into_inner);
         for id in ids.map(|one| one["id"].to_string()) {
             // The number is limited, so that a server cannot fill the memory with registrations.
-            match is_on && registered.len() < MOST_REGISTRATIONS {
+            match is_on && registered.len() < MAX_REGISTRATIONS {
                 true => registered.insert(id),
                 false => registered.remove(&id),
             };
@@ -504,7 +507,9 @@ impl LspClient {
             }
             // A server may register pull diagnostics only after its start.
             if let Some(method) = self.state.pull_method() {
-                return self.wait_for_pulled_diagnostics(method, changed, until).await;
+                return self
+                    .wait_for_pulled_diagnostics(method, changed, until)
+                    .await;
             }
             let busy = self.current_work().is_some();
             let rest = {
@@ -513,7 +518,11 @@ impl LspClient {
                     let document = documents.open.get(path);
                     document.is_none_or(|document| document.report.version.is_some())
                 });
-                (known && !busy).then(|| documents.last_diagnostics_at.map_or(until, |last| last + SILENCE))
+                (known && !busy).then(|| {
+                    documents
+                        .last_diagnostics_at
+                        .map_or(until, |last| last + SILENCE)
+                })
             };
             let wait_until = rest.map_or(until, |rest| rest.min(until));
             if rest.is_some_and(|rest| rest <= Instant::now()) {

@@ -22,14 +22,14 @@ use crate::wire;
 
 /// The maximum number of messages, and of bytes, that may wait to be written. A server that reads
 /// less than that hangs.
-const MOST_UNSENT: usize = 4096;
-const MOST_UNSENT_BYTES: usize = 64 << 20;
+const MAX_UNSENT: usize = 4096;
+const MAX_UNSENT_BYTES: usize = 64 << 20;
 
 /// The maximum number of unsolicited messages, and of their bytes, within `UNASKED_WITHIN`. A
 /// server that sends more is flooding: its messages are useless, and reading them would keep a
 /// processor busy.
-const MOST_UNASKED: usize = 50_000;
-const MOST_UNASKED_BYTES: usize = 128 << 20;
+const MAX_UNREQUESTED: usize = 50_000;
+const MAX_UNREQUESTED_BYTES: usize = 128 << 20;
 const UNASKED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The reason why a request has no answer.
@@ -101,7 +101,7 @@ impl LspConnection {
         output: impl AsyncWrite + Send + Unpin + 'static,
         events: Arc<dyn LspEvents>,
     ) -> Self {
-        let (unsent, queue) = mpsc::channel(MOST_UNSENT);
+        let (unsent, queue) = mpsc::channel(MAX_UNSENT);
         let unsent_bytes = Arc::<AtomicUsize>::default();
         let waiting = Arc::<LspPendingRequests>::default();
         let closed = watch::Sender::new(false);
@@ -189,7 +189,7 @@ impl LspConnection {
         let frame = wire::frame(message);
         let length = frame.len();
         let before = self.0.unsent_bytes.fetch_add(length, Ordering::Relaxed);
-        let is_stuck = before > 0 && before + length > MOST_UNSENT_BYTES;
+        let is_stuck = before > 0 && before + length > MAX_UNSENT_BYTES;
         if is_stuck || self.0.unsent.try_send(frame).is_err() {
             // The server no longer reads: treat it as ended, because messages for it must not fill
             // the memory.
@@ -210,7 +210,12 @@ struct CancelGuard<'a> {
 
 impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
-        let waited = self.connection.0.pending_requests.answers().remove(&self.id);
+        let waited = self
+            .connection
+            .0
+            .pending_requests
+            .answers()
+            .remove(&self.id);
         if !self.is_answered && waited.is_some() {
             let _ = self
                 .connection
@@ -266,7 +271,7 @@ impl NotificationFlood {
         }
         self.messages += 1;
         self.bytes += length;
-        self.messages > MOST_UNASKED || self.bytes > MOST_UNASKED_BYTES
+        self.messages > MAX_UNREQUESTED || self.bytes > MAX_UNREQUESTED_BYTES
     }
 }
 
@@ -355,7 +360,7 @@ mod tests {
         let mut sent = 0;
         while connection.notify("n", json!({"text": long})).is_ok() {
             sent += 1;
-            assert!(sent <= MOST_UNSENT_BYTES >> 23, "{sent}");
+            assert!(sent <= MAX_UNSENT_BYTES >> 23, "{sent}");
         }
         assert!(sent > 4, "{sent}");
         assert!(connection.is_closed());

@@ -49,7 +49,9 @@ impl LspClient {
                 continue;
             }
             if rest <= Instant::now() {
-                self.state.pushes_nothing.store(!has_told, Ordering::Relaxed);
+                self.state
+                    .pushes_nothing
+                    .store(!has_told, Ordering::Relaxed);
                 return;
             }
             sleep_until(rest).await;

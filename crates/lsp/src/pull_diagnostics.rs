@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The maximum number of repeated pulls for a server that reports new diagnostics each time.
-const MOST_REFRESHES: usize = 5;
+const MAX_REFRESHES: usize = 5;
 /// The time limit for all answers together.
 const ROUND: Duration = Duration::from_secs(60);
 /// The command with which typescript-language-server forwards a request to tsserver.
@@ -76,7 +76,7 @@ impl LspClient {
         until: Instant,
     ) -> bool {
         let began = Instant::now();
-        let mut refreshes_left = MOST_REFRESHES;
+        let mut refreshes_left = MAX_REFRESHES;
         loop {
             let news = self.state.news_arrived.notified();
             tokio::pin!(news);
@@ -180,7 +180,8 @@ impl LspClient {
                 PullMethod::Protocol => self.pull_document(&path, until).await,
                 PullMethod::TsServer => {
                     let with_hints = changed.contains(&path);
-                    self.pull_document_from_tsserver(&path, with_hints, until).await
+                    self.pull_document_from_tsserver(&path, with_hints, until)
+                        .await
                 }
             };
             let Some(found) = found else {

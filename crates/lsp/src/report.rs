@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::types::Diagnostic;
 
 /// The maximum number of diagnostics to store per file.
-const MOST_PROBLEMS: usize = 5000;
+const MAX_PROBLEMS: usize = 5000;
 
 /// The diagnostics of a document.
 #[derive(Debug, Clone, Default)]
@@ -25,12 +25,12 @@ pub(crate) struct DiagnosticSources {
 
 impl DiagnosticSources {
     pub(crate) fn push(&mut self, mut found: Vec<Diagnostic>) {
-        found.truncate(MOST_PROBLEMS);
+        found.truncate(MAX_PROBLEMS);
         self.pushed = found;
     }
 
     pub(crate) fn pull(&mut self, mut found: Vec<Diagnostic>) {
-        found.truncate(MOST_PROBLEMS);
+        found.truncate(MAX_PROBLEMS);
         self.pulled = found;
     }
 

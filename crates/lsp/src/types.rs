@@ -97,23 +97,23 @@ impl Diagnostic {
 }
 
 /// The maximum length of a message in characters, and of its additional data in bytes, to store.
-const MOST_MESSAGE: usize = 4000;
-const MOST_DATA: usize = 16 << 10;
+const MAX_MESSAGE_BYTES: usize = 4000;
+const MAX_DATA: usize = 16 << 10;
 
 /// Parses a list of diagnostics.
 pub fn diagnostics(list: Option<&Value>) -> Vec<Diagnostic> {
     let items = list.and_then(Value::as_array).into_iter().flatten();
     let read = |item: &Value| {
         let mut found: Diagnostic = serde_json::from_value(item.clone()).ok()?;
-        if let Some((at, _)) = found.message.char_indices().nth(MOST_MESSAGE) {
+        if let Some((at, _)) = found.message.char_indices().nth(MAX_MESSAGE_BYTES) {
             found.message.truncate(at);
         }
         // The raw form is only for sending it back to the server; a very long one would waste
         // memory.
-        let is_long = found.message.len() >= MOST_MESSAGE
+        let is_long = found.message.len() >= MAX_MESSAGE_BYTES
             || item
                 .get("data")
-                .is_some_and(|data| is_longer(data, MOST_DATA));
+                .is_some_and(|data| is_longer(data, MAX_DATA));
         if !is_long {
             found.raw = item.clone();
         }

@@ -6,9 +6,9 @@ use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 /// The maximum size of a message in bytes.
-pub const MOST: usize = 64 << 20;
+pub const MAX_COUNT: usize = 64 << 20;
 /// The maximum length of a header line in bytes.
-const MOST_LINE: u64 = 4096;
+const MAX_LINE: u64 = 4096;
 
 /// Encodes a message as a frame.
 pub fn frame(message: &Value) -> Vec<u8> {
@@ -32,7 +32,7 @@ pub(crate) async fn read_sized(
     loop {
         let mut line = Vec::new();
         let read = (&mut *input)
-            .take(MOST_LINE)
+            .take(MAX_LINE)
             .read_until(b'\n', &mut line)
             .await?;
         if read == 0 {
@@ -63,7 +63,7 @@ pub(crate) async fn read_sized(
         }
     }
     let length: usize = length.ok_or_else(|| invalid_data("a message has no Content-Length"))?;
-    if length > MOST {
+    if length > MAX_COUNT {
         return Err(invalid_data("a message is too long"));
     }
     let mut body = Vec::new();

@@ -17,8 +17,8 @@ use std::{
 
 use haft_contract::{BoxFuture, CallContext, CancellationToken, DynTool};
 use haft_mcp::client::{
-    ClientHost, ClientOptions, ServerElicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,
-    entries,
+    ClientHost, ClientOptions, ElicitationAnswer, ServerElicitation, ServerLaunch, ServerScope,
+    Servers, entries,
 };
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ use std::{fs, path::PathBuf, sync::Arc, time::Instant};
 
 use haft_contract::{BoxFuture, CallContext, DynTool};
 use haft_mcp::client::{
-    ClientHost, ClientOptions, Connection, ServerElicitation, ElicitationAnswer, ServerScope, Servers,
-    entries,
+    ClientHost, ClientOptions, Connection, ElicitationAnswer, ServerElicitation, ServerScope,
+    Servers, entries,
 };
 use serde_json::json;
 

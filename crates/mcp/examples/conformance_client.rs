@@ -15,7 +15,7 @@ use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpTransport, SecretFile};
 use haft_mcp::{
     client::{
-        ClientHost, ClientOptions, Connection, ServerElicitation, ElicitationAnswer, ServerScope,
+        ClientHost, ClientOptions, Connection, ElicitationAnswer, ServerElicitation, ServerScope,
         Servers, entries,
         oauth::{LoginRequest, OAuthClient, TokenStore, login},
     },
@@ -25,7 +25,7 @@ use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
 /// The maximum number of logins.
-const MOST_LOGINS: usize = 3;
+const MAX_LOGINS: usize = 3;
 
 /// The address of the package's client metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
@@ -121,7 +121,7 @@ async fn session(
             }
         };
         servers.close().await;
-        if logins == MOST_LOGINS {
+        if logins == MAX_LOGINS {
             return Err("it refuses again and again".to_owned());
         }
         logins += 1;

@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// The default for the maximum length of a message in bytes.
-pub const LONGEST_FRAME: usize = 32 * 1024 * 1024;
+pub const MAX_FRAME: usize = 32 * 1024 * 1024;
 
 /// The number of bytes at either end of an oversized message that are stored, to find out what it
 /// belongs to.

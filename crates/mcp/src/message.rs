@@ -31,7 +31,7 @@ pub mod code {
 
 /// The maximum number of values in a message: each takes some dozen times the memory of its
 /// text.
-const MOST_VALUES: usize = 1_000_000;
+const MAX_VALUES: usize = 1_000_000;
 
 /// Returns an upper bound for the number of values in a JSON text.
 fn count_values(text: &[u8]) -> usize {
@@ -59,7 +59,7 @@ pub enum RpcId {
 }
 
 /// The maximum length of an id in bytes.
-const LONGEST_ID: usize = 16 * 1_024;
+const MAX_ID: usize = 16 * 1_024;
 
 impl RpcId {
     /// Parses an id. Returns `None` unless it is an integer or a string of reasonable length.
@@ -67,7 +67,7 @@ impl RpcId {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Number),
             // The id is repeated in the answer, which may have to wait.
-            Value::String(text) if text.len() <= LONGEST_ID => Some(Self::Text(text.clone())),
+            Value::String(text) if text.len() <= MAX_ID => Some(Self::Text(text.clone())),
             _ => None,
         }
     }
@@ -201,8 +201,8 @@ impl RpcMessage {
 
     /// Parses a text as one message or as a batch. The error is what to answer.
     pub fn parse_all(text: &[u8]) -> Result<Vec<Result<Self, RpcError>>, RpcError> {
-        if text.len() > MOST_VALUES && count_values(text) > MOST_VALUES {
-            let why = format!("more than {MOST_VALUES} values in one message");
+        if text.len() > MAX_VALUES && count_values(text) > MAX_VALUES {
+            let why = format!("more than {MAX_VALUES} values in one message");
             return Err(RpcError::new(code::INVALID_REQUEST, why));
         }
         // The usual case is a single message. Only its known fields are parsed.
@@ -425,13 +425,13 @@ mod tests {
         for (value, why) in cases {
             assert_eq!(RpcMessage::parse(value).unwrap_err().message, why);
         }
-        let many = format!("[{}0]", "0,".repeat(MOST_VALUES));
+        let many = format!("[{}0]", "0,".repeat(MAX_VALUES));
         let refused = RpcMessage::parse_all(many.as_bytes()).unwrap_err();
         assert_eq!(refused.message, "more than 1000000 values in one message");
         // A text of any length is one value.
         let long = format!(
             r#"{{"method": "a", "params": {{"t": "{}\""}}}}"#,
-            ",[".repeat(MOST_VALUES)
+            ",[".repeat(MAX_VALUES)
         );
         assert!(RpcMessage::parse_all(long.as_bytes()).unwrap()[0].is_ok());
         let batch = br#"[{"method": "a"}, 5]"#;

@@ -23,7 +23,7 @@ use tokio::{
 use crate::message::{RpcError, RpcId, RpcMessage, code};
 
 /// The maximum number of incoming requests that are processed concurrently.
-const MOST_INCOMING: usize = 64;
+const MAX_INCOMING: usize = 64;
 /// The maximum number of queued progress reports; more are dropped.
 const WAITING_PROGRESS: usize = 64;
 
@@ -398,7 +398,7 @@ impl Peer {
         let called_off = CancellationToken::new();
         {
             let mut tables = self.inner.tables();
-            if tables.incoming.len() >= MOST_INCOMING || tables.incoming.contains_key(&id) {
+            if tables.incoming.len() >= MAX_INCOMING || tables.incoming.contains_key(&id) {
                 drop(tables);
                 let why = "too many requests at once, or an id that is in use";
                 self.answer(id, Err(RpcError::new(code::INVALID_REQUEST, why)));

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The maximum length of an input in bytes. No tool and no provider accepts a longer one.
-const LONGEST_INPUT: usize = 16 * 1024 * 1024;
+const MAX_INPUT: usize = 16 * 1024 * 1024;
 
 /// The number of characters of a bad input that the model sees.
 const SHOWN: usize = 200;
@@ -193,7 +193,7 @@ impl ReplyAssembler {
             ModelEvent::Input { index, json: more } => match self.open(*index) {
                 Some(PartialBlock::Tool { json, length, .. }) => {
                     *length += more.len();
-                    if *length <= LONGEST_INPUT {
+                    if *length <= MAX_INPUT {
                         json.push_str(more);
                     }
                 }
@@ -225,7 +225,10 @@ impl ReplyAssembler {
         let mut reply = Reply {
             id: self.id,
             model: self.model,
-            message: Message::assistant(Vec::with_capacity(self.blocks.len()), self.requested_model),
+            message: Message::assistant(
+                Vec::with_capacity(self.blocks.len()),
+                self.requested_model,
+            ),
             calls: Vec::new(),
             stop: self.stop,
             usage: self.usage,
@@ -317,7 +320,7 @@ impl ReplyAssembler {
                 ..
             } => {
                 let json = std::mem::take(json);
-                *input = Some(if *length > LONGEST_INPUT {
+                *input = Some(if *length > MAX_INPUT {
                     Err(BadInput::too_long(&json, *length))
                 } else {
                     parse_input(&json)
@@ -405,7 +408,7 @@ impl BadInput {
     }
 
     fn too_long(json: &str, length: usize) -> Self {
-        let limit = LONGEST_INPUT / (1024 * 1024);
+        let limit = MAX_INPUT / (1024 * 1024);
         Self {
             length,
             ..Self::new(

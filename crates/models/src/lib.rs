@@ -40,7 +40,7 @@ pub mod sse;
 mod stream_block;
 
 pub use anthropic::Anthropic;
-pub use assemble::{ReplyAssembler, BadInput, Reply, ToolCall};
+pub use assemble::{BadInput, Reply, ReplyAssembler, ToolCall};
 pub use conversation::{
     Block, Conversation, ConversationError, HistoryRepair, Message, RequestHistory, ToolResult,
 };
@@ -55,6 +55,8 @@ pub use model_listing::ModelInfo;
 pub use openai::OpenAi;
 pub use price::{Price, Prices};
 pub use record::{Recorder, Replay};
-pub use request::{ModelRequest, RequestPrefix, SystemBlock, ThinkingMode, ToolChoice, ToolDefinition};
+pub use request::{
+    ModelRequest, RequestPrefix, SystemBlock, ThinkingMode, ToolChoice, ToolDefinition,
+};
 pub use retry::{Retry, RetryClock, RetryPolicy};
 pub use scripted::ScriptedModel;

@@ -98,7 +98,10 @@ impl ModelInfo {
 pub fn newest_of<'a>(models: &'a [ModelInfo], family: &str) -> Option<&'a ModelInfo> {
     let of_family = models.iter().filter(|model| is_of(&model.id, family));
     of_family.max_by(|one, other| {
-        let (a, b) = (ModelVersion::from_id(&one.id), ModelVersion::from_id(&other.id));
+        let (a, b) = (
+            ModelVersion::from_id(&one.id),
+            ModelVersion::from_id(&other.id),
+        );
         a.numbers
             .cmp(&b.numbers)
             .then_with(|| a.date.is_none().cmp(&b.date.is_none()))

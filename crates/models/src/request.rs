@@ -99,7 +99,11 @@ pub enum ToolChoice {
 
 impl ModelRequest {
     /// Creates a request with default values for everything else.
-    pub fn new(model: impl Into<String>, prefix: Arc<RequestPrefix>, history: RequestHistory) -> Self {
+    pub fn new(
+        model: impl Into<String>,
+        prefix: Arc<RequestPrefix>,
+        history: RequestHistory,
+    ) -> Self {
         Self {
             model: model.into(),
             prefix,

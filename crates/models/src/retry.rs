@@ -106,7 +106,8 @@ impl RetryPolicy {
             variable("CLAUDE_CODE_MAX_RETRIES").and_then(|value| value.trim().parse().ok());
         Self {
             max_retries: retries.unwrap_or(usual.max_retries),
-            honors_requested_delay: variable("CLAUDE_CODE_RETRY_WATCHDOG").is_some_and(|value| value == "1"),
+            honors_requested_delay: variable("CLAUDE_CODE_RETRY_WATCHDOG")
+                .is_some_and(|value| value == "1"),
             ..usual
         }
     }
@@ -124,13 +125,11 @@ impl RetryPolicy {
             return None;
         }
         if let Some(asked) = error.retry_after {
-            return (asked <= self.max_requested_delay || self.honors_requested_delay).then_some(asked);
+            return (asked <= self.max_requested_delay || self.honors_requested_delay)
+                .then_some(asked);
         }
         let doubled = 2_u32.saturating_pow(retry - 1);
-        let delay = self
-            .first_delay
-            .saturating_mul(doubled)
-            .min(self.max_delay);
+        let delay = self.first_delay.saturating_mul(doubled).min(self.max_delay);
         Some(delay.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * chance))
     }
 }

@@ -344,7 +344,11 @@ mod tests {
         model: &ScriptedModel,
         conversation: &Conversation,
     ) -> Result<String, ModelError> {
-        let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
+        let request = ModelRequest::new(
+            "m",
+            Arc::new(RequestPrefix::default()),
+            conversation.history(),
+        );
         let events: Vec<ModelEvent> = model
             .stream(request, CancellationToken::new())
             .try_collect()

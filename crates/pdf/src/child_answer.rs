@@ -223,7 +223,10 @@ mod tests {
     fn noise_is_nothing_and_half_an_answer_is_nonsense() {
         let request = request(None);
         assert!(matches!(parse_answer(b"", &request), PdfAnswer::Missing));
-        assert!(matches!(parse_answer(b"hello", &request), PdfAnswer::Missing));
+        assert!(matches!(
+            parse_answer(b"hello", &request),
+            PdfAnswer::Missing
+        ));
         let nested = [GREETING, &b"[".repeat(1 << 20)].concat();
         for output in [GREETING, b"%haft-pdf 2\n{\"Ok\":{\"page_count\":1", &nested] {
             assert!(matches!(parse_answer(output, &request), PdfAnswer::Invalid));

@@ -70,9 +70,8 @@ pub(crate) fn find_page_damage(
     for part in page_parts(document, dict, "Contents") {
         let why = match part.resolve(document) {
             None | Some(Object::Null(_)) => part.describe_missing(),
-            Some(Object::Stream(stream)) => {
-                find_stream_damage(&stream).or_else(|| find_missing_bytes(&stream).filter(|_| !has_text))
-            }
+            Some(Object::Stream(stream)) => find_stream_damage(&stream)
+                .or_else(|| find_missing_bytes(&stream).filter(|_| !has_text)),
             Some(_) => None,
         };
         if let Some(why) = why {
@@ -83,7 +82,8 @@ pub(crate) fn find_page_damage(
     // contain more than a page needs.
     let of_kind = |kind: &str| page.resources.get::<Dict<'_>>(kind).unwrap_or_default();
     let fonts = of_kind("Font");
-    let lost = operand_names(content, b"Tf", 2).find_map(|font| find_font_damage(document, &fonts, font));
+    let lost =
+        operand_names(content, b"Tf", 2).find_map(|font| find_font_damage(document, &fonts, font));
     if let Some(why) = lost {
         return Some(format!("a font on it {why}"));
     }
@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn what_is_used_is_named_in_the_content() {
         let content = b"q 1 0 0 1 0 0 cm/Im0 Do Q\nBT 0 Tr/F1 12 Tf\n/A\n\nDo ET /F2\t.5\nTf";
-        let named = |operator, before| operand_names(content, operator, before).collect::<Vec<&str>>();
+        let named =
+            |operator, before| operand_names(content, operator, before).collect::<Vec<&str>>();
         assert_eq!(named(b"Do", 1), ["Im0", "A"]);
         assert_eq!(named(b"Tf", 2), ["F1", "F2"]);
     }

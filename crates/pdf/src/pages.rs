@@ -24,7 +24,9 @@ impl PageSelection {
     pub fn parse(text: &str, at_most: usize) -> Result<Self, PageSelectionError> {
         let number = |text: &str| {
             let number: Option<u32> = text.trim().parse().ok();
-            number.filter(|page| *page > 0).ok_or(PageSelectionError::Malformed)
+            number
+                .filter(|page| *page > 0)
+                .ok_or(PageSelectionError::Malformed)
         };
         let mut pages = BTreeSet::new();
         for part in text.split(',') {

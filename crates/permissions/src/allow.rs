@@ -7,7 +7,7 @@ use haft_shell::{Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind, is_sa
 use super::{
     CallFacts, DecisionReason, Policy, TouchedPath, command_spelling, rule_matching,
     rules::{List, Rule, RuleClass, RuleContent, UrlTarget, collapse},
-    shell_facts::{LONGEST, PathLocation, PathUse, ShellFacts},
+    shell_facts::{MAX_LENGTH, PathLocation, PathUse, ShellFacts},
 };
 
 /// Commands that edit files. Accept-edits mode allows them like file edits.
@@ -48,7 +48,7 @@ pub(super) fn is_read_only(policy: &Policy, shell: &ShellFacts) -> bool {
 pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
     let at_most = EffectVerdict::ReadsNetwork;
     shell.analysis.verdict == at_most
-        && shell.line.len() <= LONGEST
+        && shell.line.len() <= MAX_LENGTH
         && shell
             .parts()
             .all(|(at, part, _)| verdict_doubt(policy, shell, at, part, at_most).is_none())
@@ -123,8 +123,8 @@ pub(super) fn evaluate_line(
     if shell.analysis.unreadable.is_some() {
         return refuse(shell.analysis.reason.clone());
     }
-    if shell.line.len() > LONGEST {
-        return refuse(format!("it is longer than {LONGEST} bytes"));
+    if shell.line.len() > MAX_LENGTH {
+        return refuse(format!("it is longer than {MAX_LENGTH} bytes"));
     }
     let mut last = DecisionReason::ReadOnly;
     for (at, covered) in part_coverage(policy, facts, shell) {
@@ -353,9 +353,10 @@ fn edit_rule<'a>(policy: &'a Policy, touched: &TouchedPath) -> Option<&'a Rule> 
         rule.class == RuleClass::Edits
             && match &rule.content {
                 RuleContent::All => true,
-                RuleContent::Path(pattern) => {
-                    touched.given_and_real().into_iter().all(|path| pattern.covers(path))
-                }
+                RuleContent::Path(pattern) => touched
+                    .given_and_real()
+                    .into_iter()
+                    .all(|path| pattern.covers(path)),
                 _ => false,
             }
     })
@@ -487,9 +488,10 @@ fn own_path_rule<'a>(
     rules.find(|rule| {
         facts.is_called(rule)
             && match rule.resolve_content(facts).as_deref() {
-                Some(RuleContent::Path(pattern)) => {
-                    touched.given_and_real().into_iter().all(|path| pattern.covers(path))
-                }
+                Some(RuleContent::Path(pattern)) => touched
+                    .given_and_real()
+                    .into_iter()
+                    .all(|path| pattern.covers(path)),
                 _ => false,
             }
     })

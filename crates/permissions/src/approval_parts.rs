@@ -12,7 +12,7 @@ use super::{
 };
 
 /// The maximum length of a meaning, in characters.
-const LONGEST: usize = 160;
+const MAX_LENGTH: usize = 160;
 
 /// Returns the parts of a call's command line and what each does.
 pub fn parts(policy: &Policy, facts: &CallFacts) -> Vec<ApprovalPart> {
@@ -118,7 +118,7 @@ fn describe_part(part: &LinePart, covered: &PartCoverage) -> String {
         },
         PartCoverage::Uncovered(why) => does().unwrap_or_else(|| why.clone()),
     };
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_LENGTH) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -157,7 +157,9 @@ pub fn arg_text(arg: &Arg) -> String {
 
 /// Returns a path as given and, if it resolves to another path, that path.
 pub fn touched_text(touched: &TouchedPath) -> String {
-    let [given, real] = touched.given_and_real().map(|path| path.display().to_string());
+    let [given, real] = touched
+        .given_and_real()
+        .map(|path| path.display().to_string());
     match given == real {
         true => given,
         false => format!("{given}, which is {real}"),

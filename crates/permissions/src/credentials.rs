@@ -253,8 +253,8 @@ fn first_name(path: &Path) -> Option<&OsStr> {
 /// Returns the existing stores in the homes of this machine, as real paths. Scans at most once a
 /// second.
 pub(super) fn existing_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
-    static KEPT: CredentialCache = CredentialCache::new();
-    KEPT.get(places, || find_stores(places))
+    static CACHE: CredentialCache = CredentialCache::new();
+    CACHE.get(places, || find_stores(places))
 }
 
 /// The stores that the last scan found, with its inputs and time.

@@ -14,7 +14,7 @@ use haft_contract::{PermissionMode, ToolPermission};
 use haft_shell::WriteKind;
 
 use super::{
-    DecisionBehavior, CallFacts, Decision, DecisionReason, Policy, TouchedPath,
+    CallFacts, Decision, DecisionBehavior, DecisionReason, Policy, TouchedPath,
     allow::{self, PartCoverage},
     credentials,
     protected_files::sensitive,
@@ -159,9 +159,11 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
         if sandbox::is_enough(policy, facts) && !sandbox::uses_secret(policy, facts) {
             return Ok(DecisionReason::Sandboxed);
         }
-        return allow::evaluate_line(policy, facts, shell).map_err(|uncovered| DecisionReason::Command {
-            part: uncovered.part,
-            why: uncovered.why,
+        return allow::evaluate_line(policy, facts, shell).map_err(|uncovered| {
+            DecisionReason::Command {
+                part: uncovered.part,
+                why: uncovered.why,
+            }
         });
     }
     if let Some(because) = allow::evaluate_call(policy, facts) {
@@ -391,7 +393,10 @@ fn is_named(policy: &Policy, touched: &TouchedPath, written: bool) -> bool {
         match &rule.content {
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
-                    && touched.given_and_real().into_iter().all(|path| pattern.names(path))
+                    && touched
+                        .given_and_real()
+                        .into_iter()
+                        .all(|path| pattern.names(path))
             }
             _ => false,
         }
@@ -465,7 +470,10 @@ fn reaches_outside(policy: &Policy, touched: &TouchedPath, written: bool) -> boo
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
                     && pattern.is_absolute()
-                    && touched.given_and_real().into_iter().all(|path| pattern.covers(path))
+                    && touched
+                        .given_and_real()
+                        .into_iter()
+                        .all(|path| pattern.covers(path))
             }
             _ => false,
         }

@@ -23,13 +23,13 @@ use haft_settings::{
 use super::read_file::{open_regular, read_regular};
 
 /// The maximum number of submodule directories and nested repositories that are checked.
-const MOST_DIRECTORIES: usize = 500;
+const MAX_DIRECTORIES: usize = 500;
 
 /// The maximum nesting depth of repositories that is checked.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The maximum size of an index that is checked, in bytes.
-const LARGEST_INDEX: u64 = 1 << 29;
+const MAX_INDEX: u64 = 1 << 29;
 
 /// Returns why git is not read-only in these parts of a line, if it is not. Reads git's files and
 /// starts no program.
@@ -128,7 +128,7 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
     if inner.is_empty() {
         return None;
     }
-    if depth >= DEEPEST || inner.len() > MOST_DIRECTORIES {
+    if depth >= MAX_DEPTH || inner.len() > MAX_DIRECTORIES {
         return Some("the repository contains more repositories than can be checked".to_owned());
     }
     // Settings may set another working tree. Then the paths are relative to that one.
@@ -155,14 +155,14 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
 /// be large, so the result is cached until the file changes.
 fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
     type IndexCache = Mutex<HashMap<PathBuf, ([i64; 5], Vec<PathBuf>)>>;
-    static KEPT: LazyLock<IndexCache> = LazyLock::new(IndexCache::default);
+    static CACHE: LazyLock<IndexCache> = LazyLock::new(IndexCache::default);
     let mut file = match open_regular(index) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(_) => return Err("cannot be read"),
     };
     let metadata = file.metadata().map_err(|_| "cannot be read")?;
-    if metadata.len() > LARGEST_INDEX {
+    if metadata.len() > MAX_INDEX {
         return Err("is too large to be examined");
     }
     let stamp = [
@@ -172,7 +172,7 @@ fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
         metadata.mtime_nsec(),
         metadata.ctime_nsec(),
     ];
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((at, found)) = kept.get(index)
         && *at == stamp
     {
@@ -182,7 +182,7 @@ fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
     let read = file.read_to_end(&mut bytes);
     read.map_err(|_| "cannot be read")?;
     let found = git_index::repositories(&bytes).ok_or("cannot be understood")?;
-    if kept.len() >= MOST_DIRECTORIES {
+    if kept.len() >= MAX_DIRECTORIES {
         kept.clear();
     }
     kept.insert(index.to_path_buf(), (stamp, found.clone()));
@@ -222,7 +222,7 @@ fn in_submodules(modules: &Path) -> Option<String> {
             continue;
         };
         looked += 1;
-        if looked > MOST_DIRECTORIES {
+        if looked > MAX_DIRECTORIES {
             return Some("the repository has more submodules than can be checked".to_owned());
         }
         if let Some(problem) = in_file(&directory.join("config")) {

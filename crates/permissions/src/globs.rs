@@ -9,10 +9,10 @@ use super::TouchedPath;
 use haft_settings::real_path;
 
 /// The maximum number of files that a pattern may match.
-const MOST_FOUND: usize = 1_000;
+const MAX_MATCHES: usize = 1_000;
 
 /// The maximum number of directory entries that are read for a pattern.
-const MOST_SEEN: usize = 20_000;
+const MAX_VISITED: usize = 20_000;
 
 /// Returns the files that a pattern matches in these directories; empty if it matches none. Returns
 /// `None` if they are unknown.
@@ -38,7 +38,7 @@ pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<V
                 for entry in fs::read_dir(&place.real).into_iter().flatten() {
                     seen += 1;
                     let entry = entry.ok()?;
-                    if seen > MOST_SEEN || next.len() > MOST_FOUND {
+                    if seen > MAX_VISITED || next.len() > MAX_MATCHES {
                         return None;
                     }
                     let name = entry.file_name();
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn too_many_files_cannot_be_told() {
         let dir = tempfile::tempdir().unwrap();
-        for at in 0..=MOST_FOUND + 1 {
+        for at in 0..=MAX_MATCHES + 1 {
             fs::write(dir.path().join(format!("{at}")), "").unwrap();
         }
         assert_eq!(expand_on_disk("*", Some(&[dir.path().to_path_buf()])), None);

@@ -70,13 +70,19 @@ pub(super) struct ResolvedPrograms {
 
 impl ResolvedPrograms {
     /// Finds the programs of the parts that are read-only according to their arguments.
-    pub(super) fn from_parts(parts: &[LinePart], path: Option<&OsStr>, home: Option<&Path>) -> Self {
+    pub(super) fn from_parts(
+        parts: &[LinePart],
+        path: Option<&OsStr>,
+        home: Option<&Path>,
+    ) -> Self {
         let mut programs = Self::default();
         let entries: Vec<PathBuf> = path
             .map(|path| std::env::split_paths(path).collect())
             .unwrap_or_default();
         for (at, part) in parts.iter().enumerate() {
-            let Some(name) = part.command_name() else { continue };
+            let Some(name) = part.command_name() else {
+                continue;
+            };
             if part.finding.verdict > EffectVerdict::ReadsNetwork {
                 continue;
             }

@@ -135,12 +135,12 @@ pub(super) fn completes_sequence(path: &Path, holds: impl Fn(&Path) -> bool) -> 
 /// is one. Fast, for scans of many names.
 pub(super) fn may_be_control_name(name: &OsStr) -> bool {
     /// No name in the tables is longer.
-    const LONGEST: usize = 64;
+    const MAX_LENGTH: usize = 64;
     let bytes = name.as_encoded_bytes();
     if bytes.first() == Some(&b'.') || !bytes.is_ascii() {
         return true;
     }
-    let mut buffer = [0; LONGEST];
+    let mut buffer = [0; MAX_LENGTH];
     let Some(small) = buffer.get_mut(..bytes.len()) else {
         return TABLE.endings.iter().any(|end| {
             let tail = bytes.len().checked_sub(end.len());
@@ -219,8 +219,8 @@ fn may_be_of_system(path: &Path) -> bool {
 
 /// Returns all these places, for scans that must skip them. Scans at most once a second.
 pub fn stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
-    static KEPT: CredentialCache = CredentialCache::new();
-    KEPT.get(places, || {
+    static CACHE: CredentialCache = CredentialCache::new();
+    CACHE.get(places, || {
         let system = SYSTEM.iter().map(|(store, _)| PathBuf::from(store));
         let home = places.home.map(real_path::resolve_links);
         let keys = credentials::find_stores(StorePlaces {

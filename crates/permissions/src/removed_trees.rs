@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The maximum number of files that are scanned below one directory.
-const MOST: usize = 2_000;
+const MAX_COUNT: usize = 2_000;
 
 /// A directory that is removed, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl RemovedTree {
         let mut waiting = vec![directory.to_path_buf()];
         while let Some(next) = waiting.pop() {
             for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
-                if removed.below.len() >= MOST {
+                if removed.below.len() >= MAX_COUNT {
                     removed.more = true;
                     return removed;
                 }

@@ -34,7 +34,10 @@ pub(super) enum GitPathKind {
 /// directory with the parts of a repository if the path controls git there.
 pub(super) fn in_git(path: &Path) -> Option<(PathBuf, GitPathKind)> {
     let named = in_dot_git(path);
-    if named.as_ref().is_some_and(|(_, what)| *what != GitPathKind::Own) {
+    if named
+        .as_ref()
+        .is_some_and(|(_, what)| *what != GitPathKind::Own)
+    {
         return named;
     }
     let unnamed = path.ancestors().find_map(|directory| {
@@ -167,7 +170,8 @@ pub(super) fn controls_repository(path: &Path) -> bool {
     if !path.components().any(telling) {
         return false;
     }
-    if in_git(path).is_some_and(|(_, what)| !matches!(what, GitPathKind::Own | GitPathKind::Itself)) {
+    if in_git(path).is_some_and(|(_, what)| !matches!(what, GitPathKind::Own | GitPathKind::Itself))
+    {
         return true;
     }
     // A file tool makes the directories on the way to a file.

@@ -17,10 +17,16 @@ fn what_a_path_is_to_git() {
         ("/p/.git/refs/heads/config", Some(GitPathKind::Own)),
         ("/p/.git/objects/ab/hooks", Some(GitPathKind::Own)),
         ("/p/.git/modules/a/b/config", Some(GitPathKind::Config)),
-        ("/p/.git/modules/a/hooks/post-checkout", Some(GitPathKind::Hook)),
+        (
+            "/p/.git/modules/a/hooks/post-checkout",
+            Some(GitPathKind::Hook),
+        ),
         ("/p/.git/modules/a/HEAD", Some(GitPathKind::Own)),
         ("/p/.git/worktrees/w", Some(GitPathKind::Own)),
-        ("/p/.git/worktrees/w/commondir", Some(GitPathKind::Elsewhere)),
+        (
+            "/p/.git/worktrees/w/commondir",
+            Some(GitPathKind::Elsewhere),
+        ),
         ("/p/.git/worktrees/w/HEAD", Some(GitPathKind::Own)),
         ("/p/sub/.git/config", Some(GitPathKind::Config)),
     ];

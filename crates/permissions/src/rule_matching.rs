@@ -231,7 +231,10 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &CallFacts) -> Option<Rul
 }
 
 fn covers(pattern: &PathPattern, touched: &TouchedPath) -> bool {
-    touched.given_and_real().into_iter().any(|path| pattern.covers(path))
+    touched
+        .given_and_real()
+        .into_iter()
+        .any(|path| pattern.covers(path))
 }
 
 fn covers_below(pattern: &PathPattern, touched: &TouchedPath) -> bool {

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// The maximum length of a line that a wildcard rule or the read-only verdict may allow, in bytes.
-pub const LONGEST: usize = 10_000;
+pub const MAX_LENGTH: usize = 10_000;
 
 /// The facts about a command line.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +163,7 @@ impl ShellFacts {
 
     /// Returns whether the line changes nothing.
     pub fn is_read_only(&self) -> bool {
-        self.analysis.verdict == EffectVerdict::ReadOnly && self.line.len() <= LONGEST
+        self.analysis.verdict == EffectVerdict::ReadOnly && self.line.len() <= MAX_LENGTH
     }
 
     /// Returns every part with the paths that it touches.

@@ -11,8 +11,8 @@ use haft_shell::{LinePart, RuleCoverage, is_safe_variable};
 use serde_json::{Value, json};
 
 use super::{
-    DecisionBehavior, CallFacts, List, PartCoverage, PatternBases, Policy, RuleSource, SettingsScope,
-    decide,
+    CallFacts, DecisionBehavior, List, PartCoverage, PatternBases, Policy, RuleSource,
+    SettingsScope, decide,
     protected_files::is_systems_own,
     rules::{RuleClass, in_url},
     shell_facts::ShellFacts,
@@ -20,14 +20,14 @@ use super::{
 };
 
 /// The maximum number of suggested rules. A call that needs more should be checked each time.
-const MOST: usize = 5;
+const MAX_COUNT: usize = 5;
 
 /// The parameter of tools that run a command line unchanged.
 const LINE: &str = "command";
 
 /// The maximum length of a suggested rule, in characters. Users do not read longer ones before they
 /// agree.
-const LONGEST_RULE: usize = 200;
+const MAX_RULE: usize = 200;
 
 /// Programs whose arguments are programs or other commands. The rule does not contain what they
 /// run, so even identical text may run something else. Version numbers at the end are ignored.
@@ -147,8 +147,8 @@ fn would_allow(
     scope: SettingsScope,
     texts: &[String],
 ) -> bool {
-    let short = |text: &String| text.chars().count() <= LONGEST_RULE;
-    if texts.is_empty() || texts.len() > MOST || !texts.iter().all(short) {
+    let short = |text: &String| text.chars().count() <= MAX_RULE;
+    if texts.is_empty() || texts.len() > MAX_COUNT || !texts.iter().all(short) {
         return false;
     }
     let mut tried = policy.clone();
@@ -185,7 +185,7 @@ fn commands(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Vec<Vec<S
         offers.push(rules);
     }
     // With substitutions or globs, the line may expand to another command the next time.
-    if parts.len() <= MOST && !shell.line.contains(['$', '`', '*', '?', '[']) {
+    if parts.len() <= MAX_COUNT && !shell.line.contains(['$', '`', '*', '?', '[']) {
         offers.push(
             exact_rule(RuleClass::Commands.word(), shell.line.trim())
                 .into_iter()

@@ -30,7 +30,10 @@ impl<T> RawOrParsed<T> {
 impl<T: DeserializeOwned> From<Value> for RawOrParsed<T> {
     fn from(value: Value) -> Self {
         let meaning = T::deserialize(&value).ok();
-        Self { value, parsed: meaning }
+        Self {
+            value,
+            parsed: meaning,
+        }
     }
 }
 

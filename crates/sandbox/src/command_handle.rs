@@ -118,7 +118,13 @@ impl CommandHandle {
         shell.guard.send(order)?;
         shell.guard.flush_orders().await?;
         let output = CommandOutput::new(shell.output, guard.fences.pop());
-        Ok(Self::from_parts(instance, shell.guard, guard, output, names))
+        Ok(Self::from_parts(
+            instance,
+            shell.guard,
+            guard,
+            output,
+            names,
+        ))
     }
 
     /// Creates the handle of a command that a guard has started.

@@ -30,7 +30,7 @@ use tokio::{
 use crate::protocol::{SOCKET_MADE, SOCKET_V4, SOCKET_V6};
 
 /// The time that a guard has to create a socket. A stopped guard never answers.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The identity of a network namespace. It is unique on this machine at any one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl SocketLink {
     async fn socket(&self, kind: u8) -> io::Result<OwnedFd> {
         let mut guard = self.guard.lock().await;
         let stream = guard.as_mut().ok_or_else(ended_error)?;
-        match timeout(PATIENCE, ask(stream, kind)).await {
+        match timeout(TIMEOUT, ask(stream, kind)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
                 *guard = None;

@@ -184,7 +184,8 @@ impl Sandbox {
         // Bubblewrap writes its messages there; they are not output of the program.
         drop(shell.output);
         let unread = CommandOutput::from_optional_pipe(None, None);
-        let handle = CommandHandle::from_parts(instance, shell.guard, ready_guard, unread, program.names);
+        let handle =
+            CommandHandle::from_parts(instance, shell.guard, ready_guard, unread, program.names);
         let (orders, received_orders) = mpsc::unbounded_channel();
         let (report, state) = watch::channel(ConfinedState::default());
         let (alive, dropped) = oneshot::channel();
@@ -301,10 +302,10 @@ async fn relay_orders(
                 ControlOrder::Kill(grace) => handle.kill(grace),
             },
             () = handle.next_event() => {
-                let gone = handle.is_finished();
+                let finished = handle.is_finished();
                 let ended = handle.ended().cloned();
                 report.send_replace(ConfinedState { ended, finished });
-                if gone {
+                if finished {
                     break;
                 }
             }

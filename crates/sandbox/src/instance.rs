@@ -30,13 +30,13 @@ use tokio::{
 };
 
 use crate::{
-    CommandHandle, Mechanism, SandboxError, SandboxProfile, SandboxSetup, ShellCommand,
-    ProcessTimeouts,
+    CommandHandle, Mechanism, ProcessTimeouts, SandboxError, SandboxProfile, SandboxSetup,
+    ShellCommand,
     child::ARGUMENT,
     guard_link::GuardLink,
     network::{GateLogEntry, ListenerGuard, Proxy, ProxyOptions, RuleGate},
     protocol::{self, GuardEvent, GuardOrder, KeeperReply, SandboxPlan},
-    sandbox::{PAUSE, SILENT},
+    sandbox::{FIRST_RETRY_PAUSE, MAX_SETUP_RETRIES},
     scratch::{self, ScratchFolder},
     waiting_shell::{GuardStartError, ReadyGuard, WaitingShell},
 };
@@ -44,7 +44,7 @@ use crate::{
 /// The number of shells that wait for a command.
 const WAITING: usize = 2;
 /// The time limit for the setup, which usually takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The size in bytes of the pipe for a command's output.
 const PIPE: usize = 1 << 20;
 /// The time limit for the end of a sandbox.
@@ -192,7 +192,7 @@ impl SandboxInstance {
             Err(error) if !is_gone(&error) => return Err(SandboxError::Program(error)),
             _ => {}
         }
-        match timeout(PATIENCE, shell.receive_ready(self)).await {
+        match timeout(TIMEOUT, shell.receive_ready(self)).await {
             Ok(Ok(guard)) if self.is_current() => Ok((shell, guard)),
             // A hidden or protected file was replaced in the meantime.
             Ok(Ok(_)) => Err(SandboxError::Shell(io::ErrorKind::BrokenPipe.into())),
@@ -214,7 +214,7 @@ impl SandboxInstance {
             return Ok(());
         }
         let mut shell = self.shell().map_err(SandboxError::Shell)?;
-        let guard = match timeout(PATIENCE, shell.receive_ready(self)).await {
+        let guard = match timeout(TIMEOUT, shell.receive_ready(self)).await {
             Ok(Ok(guard)) => guard,
             Ok(Err(GuardStartError::Confinement { step, error })) => {
                 return Err(SandboxError::Unavailable { step, error });
@@ -308,9 +308,12 @@ impl SandboxInstance {
             };
             // Bubblewrap exits if a socket that it must hide disappears during the setup. The command
             // has not run then.
-            if self.mechanism() == Mechanism::Bubblewrap && started.is_err() && retries < SILENT {
+            if self.mechanism() == Mechanism::Bubblewrap
+                && started.is_err()
+                && retries < MAX_SETUP_RETRIES
+            {
                 retries += 1;
-                tokio::time::sleep(PAUSE * retries).await;
+                tokio::time::sleep(FIRST_RETRY_PAUSE * retries).await;
                 continue;
             }
             // A waiting shell may have been killed before it received its command. A new shell is tried
@@ -465,7 +468,7 @@ async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)
 /// Like [`receive`], but blocks the thread.
 fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let limit = Timespec {
-        tv_sec: PATIENCE.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_sec: TIMEOUT.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: 0,
     };
     let mut watched = [PollFd::new(channel, PollFlags::IN)];
@@ -506,7 +509,7 @@ fn guard_is_ready(keeper: &OwnedFd) -> io::Result<bool> {
     let (_read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     protocol::send(keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
     drop(theirs);
-    ours.set_read_timeout(Some(PATIENCE))?;
+    ours.set_read_timeout(Some(TIMEOUT))?;
     let event: Option<GuardEvent> = protocol::read(&mut ours)?;
     Ok(matches!(event, Some(GuardEvent::Standing { .. })))
 }

@@ -79,7 +79,8 @@ pub use profile::{
     ClosedDirectories, ReadOnlyProfile, SandboxNetwork, SandboxProfile, WorkspaceProfile,
 };
 pub use sandbox::{
-    Mechanism, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand, ProcessTimeouts, system_shell,
+    Mechanism, ProcessTimeouts, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand,
+    system_shell,
 };
 pub use scratch_lease::ScratchLease;
 

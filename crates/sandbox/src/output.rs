@@ -32,7 +32,10 @@ impl CommandOutput {
     }
 
     /// Like [`CommandOutput::new`], but without a pipe the output is empty.
-    pub(crate) fn from_optional_pipe(pipe: Option<pipe::Receiver>, fence: Option<UnixStream>) -> Self {
+    pub(crate) fn from_optional_pipe(
+        pipe: Option<pipe::Receiver>,
+        fence: Option<UnixStream>,
+    ) -> Self {
         Self {
             pipe,
             fence: fence.map(OutputFence::new),

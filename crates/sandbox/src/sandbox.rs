@@ -76,12 +76,12 @@ impl Default for ProcessTimeouts {
 }
 
 /// The maximum number of retries when a setup fails because files or sockets changed while it ran.
-pub(crate) const SILENT: u32 = 5;
+pub(crate) const MAX_SETUP_RETRIES: u32 = 5;
 /// The pause before the first retry. The pause before retry number `n` is `n` times as long.
-pub(crate) const PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The paths where distributions install bash.
-const SHELLS: [&str; 4] = [
+const SHELL_PATHS: [&str; 4] = [
     "/bin/bash",
     "/usr/bin/bash",
     "/usr/local/bin/bash",
@@ -91,7 +91,7 @@ const SHELLS: [&str; 4] = [
 /// Returns the path of the system's bash, if it is installed. Does not search `PATH`, which may
 /// contain a directory of the workspace.
 pub fn system_shell() -> Option<PathBuf> {
-    SHELLS
+    SHELL_PATHS
         .map(PathBuf::from)
         .into_iter()
         .find(|shell| shell.is_file())
@@ -334,7 +334,10 @@ impl Sandbox {
     /// order, oldest first.
     pub async fn network_log(&self) -> Vec<GateLogEntry> {
         let state = self.0.state.lock().await;
-        let logs = state.command_instances.iter().map(|instance| instance.network_log());
+        let logs = state
+            .command_instances
+            .iter()
+            .map(|instance| instance.network_log());
         logs.flatten().collect()
     }
 
@@ -368,7 +371,11 @@ impl Sandbox {
         let mut state = self.0.state.lock().await;
         let sockets = sockets_to_hide(profile, &self.0.setup.scratch);
         let is_suitable = |instance: &Arc<SandboxInstance>| instance.matches(profile, &sockets);
-        if let Some(instance) = state.command_instances.iter().find(|known| is_suitable(known)) {
+        if let Some(instance) = state
+            .command_instances
+            .iter()
+            .find(|known| is_suitable(known))
+        {
             return Ok(Arc::clone(instance));
         }
         // One instance per kind of profile is enough. Commands that still run in the old instance
@@ -447,7 +454,9 @@ impl SandboxInner {
             SandboxPurpose::Commands(profile) => (*profile, &self.scratch),
             SandboxPurpose::Program(program) => (program.profile, &program.scratch),
         };
-        let mut mechanism = state.strictest_mechanism.unwrap_or(self.setup.strictest_mechanism);
+        let mut mechanism = state
+            .strictest_mechanism
+            .unwrap_or(self.setup.strictest_mechanism);
         let mut retries = 0;
         loop {
             if let SandboxPurpose::Program(program) = purpose
@@ -466,11 +475,11 @@ impl SandboxInner {
                 // A process outside moved a path that the sandbox must show, hide or protect, while
                 // the sandbox was set up. The next attempt may succeed.
                 Err(SandboxError::Shell(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    if retries == SILENT {
+                    if retries == MAX_SETUP_RETRIES {
                         return Err(SandboxError::Shell(error));
                     }
                     retries += 1;
-                    tokio::time::sleep(PAUSE * retries).await;
+                    tokio::time::sleep(FIRST_RETRY_PAUSE * retries).await;
                     continue;
                 }
                 // Other errors do not show that the mechanism fails here. A weaker mechanism must not
@@ -486,9 +495,9 @@ impl SandboxInner {
             if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() {
                 let before = sockets.len();
                 sockets.retain(|socket| socket.symlink_metadata().is_ok());
-                if sockets.len() < before || retries < SILENT {
-                    retries = SILENT.min(retries + 1);
-                    tokio::time::sleep(PAUSE * retries).await;
+                if sockets.len() < before || retries < MAX_SETUP_RETRIES {
+                    retries = MAX_SETUP_RETRIES.min(retries + 1);
+                    tokio::time::sleep(FIRST_RETRY_PAUSE * retries).await;
                     continue;
                 }
             }

@@ -317,7 +317,10 @@ mod tests {
         }
         for path in ["link", "link/sub", "real/../real", "real/file"] {
             assert!(Directory::open_real(&root.join(path)).is_err(), "{path}");
-            assert!(Directory::open_for_entries(&root.join(path)).is_err(), "{path}");
+            assert!(
+                Directory::open_for_entries(&root.join(path)).is_err(),
+                "{path}"
+            );
         }
         #[cfg(target_os = "linux")]
         {
@@ -342,7 +345,10 @@ mod tests {
             }
             assert!(!is_open("/") && !is_open("") && !is_open("tmp"));
         }
-        assert!(matches!(real.try_stat_entry(OsStr::new("sub")), Ok(Some(_))));
+        assert!(matches!(
+            real.try_stat_entry(OsStr::new("sub")),
+            Ok(Some(_))
+        ));
         assert!(matches!(real.try_stat_entry(OsStr::new("none")), Ok(None)));
         // What cannot be looked at is not taken for missing.
         let refused = "x".repeat(300);

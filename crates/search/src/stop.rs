@@ -114,9 +114,9 @@ impl StopFlag {
     /// Returns the completion of the search. Only a stop that a thread acted on matters: if the
     /// deadline passes after the last file was read, the search is complete.
     pub(crate) fn completion(&self) -> SearchCompletion {
-        self.met
-            .get()
-            .map_or(SearchCompletion::Complete, |reason| SearchCompletion::Stopped(*reason))
+        self.met.get().map_or(SearchCompletion::Complete, |reason| {
+            SearchCompletion::Stopped(*reason)
+        })
     }
 }
 
@@ -148,7 +148,10 @@ mod tests {
     fn a_passed_deadline_is_a_timeout() {
         let watch = StopFlag::new(&StopCondition::after(Duration::ZERO));
         assert!(watch.must_stop());
-        assert_eq!(watch.completion(), SearchCompletion::Stopped(SearchStop::Timeout));
+        assert_eq!(
+            watch.completion(),
+            SearchCompletion::Stopped(SearchStop::Timeout)
+        );
     }
 
     #[test]

@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::{SettingsPlaces, files};
 
 /// The number of bytes that are read of a file; the front matter is at its start.
-const LONGEST_HEAD: u64 = 256 * 1024;
-/// The maximum folder depth; `MOST_FILES` is the maximum number of files.
-const DEEPEST: usize = 8;
-const MOST_FILES: usize = 1_000;
+const MAX_HEAD: u64 = 256 * 1024;
+/// The maximum folder depth; `MAX_FILES` is the maximum number of files.
+const MAX_DEPTH: usize = 8;
+const MAX_FILES: usize = 1_000;
 
 /// Keys in the front matter of an agent that start programs.
 const STARTING: [&str; 2] = ["mcpServers", "hooks"];
@@ -26,7 +26,7 @@ pub(super) fn agent_trust_items(places: &SettingsPlaces) -> BTreeMap<String, Val
     let top = files::repository_root(&places.cwd);
     let top = top.as_deref().unwrap_or(&places.cwd);
     let mut things = BTreeMap::new();
-    let mut left = MOST_FILES;
+    let mut left = MAX_FILES;
     for directory in places.cwd.ancestors() {
         let folder = directory.join(".claude");
         // The user's own folder is not part of the project.
@@ -52,7 +52,7 @@ fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort_unstable();
     for path in paths {
-        if path.is_dir() && depth < DEEPEST {
+        if path.is_dir() && depth < MAX_DEPTH {
             search(&path, depth + 1, left, found);
         } else if path.extension().is_some_and(|end| end == "md") && *left > 0 {
             *left -= 1;
@@ -65,7 +65,7 @@ fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&
 fn head(file: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let opened = fs::File::open(file).ok()?;
-    opened.take(LONGEST_HEAD).read_to_end(&mut bytes).ok()?;
+    opened.take(MAX_HEAD).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.trim_start_matches('\u{feff}').lines();
     lines.next().filter(|line| line.trim_end() == "---")?;

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use serde_json::{Map, Number, Value};
 
 /// The maximum size of a settings file, in bytes.
-pub const LARGEST: u64 = 2 * 1024 * 1024;
+pub const MAX_SIZE: u64 = 2 * 1024 * 1024;
 
 /// The byte order mark that some editors put before UTF-8.
 const BOM: &str = "\u{feff}";
@@ -262,11 +262,11 @@ pub fn read(path: &Path) -> Result<Option<String>, String> {
         return Err("it is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1)
+    file.take(MAX_SIZE + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+    if bytes.len() as u64 > MAX_SIZE {
+        return Err(format!("it is larger than {} MiB", MAX_SIZE >> 20));
     }
     String::from_utf8(bytes)
         .map(Some)

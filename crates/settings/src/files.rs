@@ -98,7 +98,12 @@ pub(super) fn load(places: &SettingsPlaces, flags: &SettingsFlags) -> FoundSetti
     for path in managed(places).iter().rev() {
         read.extend(read_layer(SettingsScope::Managed, path, &places.managed));
     }
-    read.extend(flags.settings.as_ref().map(|given| read_flag(places, given)));
+    read.extend(
+        flags
+            .settings
+            .as_ref()
+            .map(|given| read_flag(places, given)),
+    );
     let counts = |scope: SettingsScope| {
         let sources = flags.sources.as_ref();
         sources.is_none_or(|sources| sources.contains(&scope))
@@ -219,7 +224,10 @@ fn layer_of(
 ) -> Result<SettingsFile, SettingsProblem> {
     let document = match text {
         Ok(text) => SettingsDocument::parse(&text),
-        Err(what) => Err(SettingsParseError { line: None, text: what }),
+        Err(what) => Err(SettingsParseError {
+            line: None,
+            text: what,
+        }),
     };
     match document {
         Ok(document) => Ok(SettingsFile {

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The maximum number of links; the kernel has the same limit.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Resolves every link and every `..` of a path. The end of the path need not exist: a file that is
 /// about to be created has a real path, too.
@@ -48,7 +48,7 @@ pub fn real_directory(path: &Path) -> PathBuf {
     let real = resolve_links(path);
     let mut known = known();
     known.retain(|known| !is_known(known));
-    if known.len() >= MOST_KNOWN {
+    if known.len() >= MAX_KNOWN {
         known.remove(0);
     }
     known.push(KnownDirectory {
@@ -60,7 +60,7 @@ pub fn real_directory(path: &Path) -> PathBuf {
 }
 
 /// The maximum number of cached directories; a session has only a few.
-const MOST_KNOWN: usize = 16;
+const MAX_KNOWN: usize = 16;
 
 #[derive(Clone)]
 struct KnownDirectory {
@@ -167,7 +167,7 @@ fn walk(path: &Path) -> PathBuf {
         }
         let next = real.join(part);
         match fs::read_link(&next) {
-            Ok(target) if links < MOST_LINKS => {
+            Ok(target) if links < MAX_LINKS => {
                 links += 1;
                 if target.is_absolute() {
                     real = PathBuf::from("/");
@@ -247,7 +247,7 @@ mod tests {
         fs::remove_dir(root.join("other")).unwrap();
         assert_eq!(real_directory(&root.join("one")), root.join("other"));
         // More of them than are remembered.
-        for number in 0..2 * MOST_KNOWN {
+        for number in 0..2 * MAX_KNOWN {
             let name = format!("n{number}");
             fs::create_dir(root.join(&name)).unwrap();
             holds(&root.join(&name), &name);

@@ -117,7 +117,10 @@ impl SettingsFiles {
         if let Some(key) = light(setting)
             && !accepts_value(key.value_type, value)
         {
-            return Err(format!("{} is expected, not {value}", key.value_type.name()));
+            return Err(format!(
+                "{} is expected, not {value}",
+                key.value_type.name()
+            ));
         }
         let before = self.read(setting)?;
         match scope {

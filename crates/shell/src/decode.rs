@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The maximum number of texts from one brace expansion. Above it, the arguments are unknown.
-const MOST_BRACED: usize = 256;
+const MAX_BRACED: usize = 256;
 
 /// The variables with a known value.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
                 }
                 certainty = certainty.and(ArgCertainty::Glob);
             }
-            DecodedPiece::Several(options) if options.len() * texts.len() <= MOST_BRACED => {
+            DecodedPiece::Several(options) if options.len() * texts.len() <= MAX_BRACED => {
                 braced = true;
                 if certainty.keeps_text() {
                     let joined = texts.iter().flat_map(|whole| {
@@ -50,7 +50,11 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
             }
             DecodedPiece::Several(_) => certainty = certainty.and(ArgCertainty::Many),
             DecodedPiece::Unknown { one } => {
-                let doubt = if one { ArgCertainty::One } else { ArgCertainty::Many };
+                let doubt = if one {
+                    ArgCertainty::One
+                } else {
+                    ArgCertainty::Many
+                };
                 certainty = certainty.and(doubt);
             }
         }

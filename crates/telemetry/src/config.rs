@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The default timeout of the final flush when a session ends.
 const LAST_FLUSH: Duration = Duration::from_secs(2);
 /// The upper limit of that timeout, regardless of the variable.
-const LONGEST_FLUSH: Duration = Duration::from_secs(60);
+const MAX_FLUSH: Duration = Duration::from_secs(60);
 
 /// The encoding of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl VariableReader<'_> {
             resource: self.resource(version),
             last_flush: self
                 .milliseconds(&["CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"], LAST_FLUSH)
-                .min(LONGEST_FLUSH),
+                .min(MAX_FLUSH),
             with_prompts: self.is_on("OTEL_LOG_USER_PROMPTS"),
             with_tool_inputs: with_contents || self.is_on("OTEL_LOG_TOOL_DETAILS"),
             with_tool_results: with_contents,

@@ -20,14 +20,14 @@ use crate::{
 };
 
 /// The maximum number of stored spans, and of stored events.
-const MOST_WAITING: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 
 /// The maximum number of spans or events in a message. If this number is stored, they are sent
 /// immediately.
 const BATCH: usize = 512;
 
 /// The maximum number of bytes that are read from a response. Its content does not matter.
-const LONGEST_ANSWER: usize = 1 << 16;
+const MAX_ANSWER: usize = 1 << 16;
 
 /// Receives the first error message, once.
 type ErrorReporter = dyn Fn(String) + Send + Sync;
@@ -126,7 +126,11 @@ impl Telemetry {
     /// Stores an event.
     pub fn event(&self, event: LoggedEvent) {
         if self.config().logs.is_some() {
-            push(&mut self.waiting().events, event, &self.0.shared.batch_ready);
+            push(
+                &mut self.waiting().events,
+                event,
+                &self.0.shared.batch_ready,
+            );
         }
     }
 
@@ -177,7 +181,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn push<T>(list: &mut VecDeque<T>, one: T, enough: &Notify) {
-    if list.len() >= MOST_WAITING {
+    if list.len() >= MAX_WAITING {
         list.pop_front();
     }
     list.push_back(one);
@@ -305,7 +309,9 @@ impl ExporterShared {
         // Metrics are cumulative: the next message repeats what was not accepted.
         match self.deliver(target, &message).await {
             DeliveryOutcome::Accepted => lock(&self.waiting).sent_changes = changes,
-            DeliveryOutcome::Retry(why) | DeliveryOutcome::Refused(why) => self.report_failure(target, &why),
+            DeliveryOutcome::Retry(why) | DeliveryOutcome::Refused(why) => {
+                self.report_failure(target, &why)
+            }
         }
     }
 
@@ -354,7 +360,7 @@ impl ExporterShared {
             let mut response = self.http.open(request).await?;
             // Reading the response lets the connection be reused; a longer response is not worth
             // it.
-            let _ = response.body.bytes(LONGEST_ANSWER).await;
+            let _ = response.body.bytes(MAX_ANSWER).await;
             Ok::<_, haft_contract::HttpFailure>(response.status)
         });
         match sent.await {
@@ -417,7 +423,7 @@ impl<T> Drop for InFlightBatch<'_, T> {
         let mut waiting = lock(&self.shared.waiting);
         let waiting = (self.list)(&mut waiting);
         for one in mem::take(&mut self.items).into_iter().rev() {
-            if waiting.len() < MOST_WAITING {
+            if waiting.len() < MAX_WAITING {
                 waiting.push_front(one);
             }
         }

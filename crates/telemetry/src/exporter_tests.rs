@@ -26,7 +26,7 @@ impl HttpBody for EndlessBody {
     fn bytes(&mut self, longest: usize) -> BoxFuture<'_, Result<Vec<u8>, String>> {
         let is_endless = self.0;
         Box::pin(async move {
-            assert!(longest <= LONGEST_ANSWER);
+            assert!(longest <= MAX_ANSWER);
             match is_endless {
                 true => std::future::pending().await,
                 false => Ok(Vec::new()),
@@ -251,8 +251,8 @@ async fn what_waits_has_a_bound_and_the_oldest_goes() {
         }
     }
     let waiting = rig.telemetry.waiting();
-    assert!(waiting.spans.len() <= MOST_WAITING);
-    assert!(waiting.events.len() <= MOST_WAITING);
+    assert!(waiting.spans.len() <= MAX_WAITING);
+    assert!(waiting.events.len() <= MAX_WAITING);
     let last = waiting.spans.back().unwrap();
     assert_eq!(last.attributes[0].1, AttributeValue::Int(19_999));
 }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The maximum number of different sets of attributes; a session has fewer.
-const MOST_SERIES: usize = 1_000;
+const MAX_SERIES: usize = 1_000;
 
 /// The bucket bounds of the semantic conventions for generative AI.
 const SECONDS: [f64; 14] = [
@@ -110,7 +110,7 @@ impl MetricStore {
         empty: impl FnOnce() -> SeriesValue,
     ) -> Option<&mut SeriesValue> {
         let key = (name, format!("{attributes:?}"));
-        if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
+        if self.series.len() >= MAX_SERIES && !self.series.contains_key(&key) {
             return None;
         }
         let series = self.series.entry(key).or_insert_with(|| MetricSeries {
@@ -180,16 +180,8 @@ impl MetricSeries {
                         ProtoField::DoubleList(spread.bounds.to_vec()),
                     )
                     .with(9, "attributes", attributes)
-                    .with_some(
-                        11,
-                        "min",
-                        is_some.then_some(ProtoField::Double(spread.min)),
-                    )
-                    .with_some(
-                        12,
-                        "max",
-                        is_some.then_some(ProtoField::Double(spread.max)),
-                    )
+                    .with_some(11, "min", is_some.then_some(ProtoField::Double(spread.min)))
+                    .with_some(12, "max", is_some.then_some(ProtoField::Double(spread.max)))
             }
         }
     }
@@ -252,6 +244,6 @@ mod tests {
         for number in 0..2_000 {
             metrics.count("calls", "{call}", of(&number.to_string()), 1.0);
         }
-        assert_eq!(metrics.series.len(), MOST_SERIES);
+        assert_eq!(metrics.series.len(), MAX_SERIES);
     }
 }

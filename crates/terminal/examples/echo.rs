@@ -257,7 +257,8 @@ impl EchoFrontEnd {
                     }
                 }
                 Ok(EchoEvent::Writer(WriterEvent::Written { stamp, at })) => {
-                    if let Some(asked) = self.question.as_mut().filter(|asked| asked.stamp == stamp) {
+                    if let Some(asked) = self.question.as_mut().filter(|asked| asked.stamp == stamp)
+                    {
                         asked.gate.written(at);
                     }
                 }
@@ -323,7 +324,8 @@ impl EchoFrontEnd {
                     self.pace.key(Instant::now());
                     if DraftChip::is_needed_for(&text) {
                         self.pastes += 1;
-                        self.editor.insert_chip(DraftChip::pasted(self.pastes, text));
+                        self.editor
+                            .insert_chip(DraftChip::pasted(self.pastes, text));
                     } else {
                         self.editor.insert(&text);
                     }

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthChar;
 
 /// The maximum number of combining marks on a letter. No language needs more; a taller stack would
 /// cover the lines above.
-const MOST_MARKS: usize = 4;
+const MAX_MARKS: usize = 4;
 
 /// Joins several emoji into one, as in a family (zero-width joiner).
 const JOINER: char = '\u{200d}';
@@ -91,7 +91,7 @@ impl TextCleaner {
                 preceding.is_some_and(|preceding| is_emoji(preceding) || preceding == '\u{fe0f}')
                     && following.is_some_and(is_emoji)
             }
-            _ => is_plain(next) && self.marks <= MOST_MARKS,
+            _ => is_plain(next) && self.marks <= MAX_MARKS,
         }
     }
 }

@@ -6,13 +6,13 @@ use similar::{Algorithm, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The maximum length in bytes of a compared line. Longer lines are not compared.
-const LONGEST_LINE: usize = 2000;
+const MAX_LINE: usize = 2000;
 
 /// Returns the byte ranges that differ in the old and in the new line. If hardly anything is the
 /// same, both lists are empty: the whole line is new, and highlighting parts of it would only
 /// distract.
 pub fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    if old.len() > LONGEST_LINE || new.len() > LONGEST_LINE {
+    if old.len() > MAX_LINE || new.len() > MAX_LINE {
         return (Vec::new(), Vec::new());
     }
     let (old_words, new_words) = (split_words(old), split_words(new));

@@ -69,7 +69,7 @@ pub mod width;
 pub mod wrap;
 
 pub use capabilities::{Capabilities, TerminalEnvironment};
-pub use editor::{DraftChip, ChipId, DraftPart, EditCommand, EditOutcome, Editor, EditorView};
+pub use editor::{ChipId, DraftChip, DraftPart, EditCommand, EditOutcome, Editor, EditorView};
 pub use input::{InputEvent, InputParser, Key, KeyCode, KeyModifiers, TerminalReply};
 pub use markdown::{MarkdownCommitter, MarkdownLook};
 pub use restore_guard::{GuardMessage, RestoreState};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_contract::{
-    CallContext, Confinement, Effects, ToolProfile, RuleMatch, Tool, ToolError, ToolOutput,
+    CallContext, Confinement, Effects, RuleMatch, Tool, ToolError, ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_contract::{ToolAccess, CallContext, DynTool, Services};
+use haft_contract::{CallContext, DynTool, Services, ToolAccess};
 use serde_json::Value;
 
 use crate::TempProject;

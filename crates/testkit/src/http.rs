@@ -220,7 +220,10 @@ impl HttpFake {
 
     /// Returns the bodies of the requests so far.
     pub fn bodies(&self) -> Vec<Value> {
-        self.requests().into_iter().map(|asked| asked.body).collect()
+        self.requests()
+            .into_iter()
+            .map(|asked| asked.body)
+            .collect()
     }
 }
 

@@ -16,7 +16,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// The timeout of waiting for a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A model server that a benchmark steers. It accepts any number of connections and ends with the
 /// process.
@@ -71,7 +71,7 @@ impl StepwiseModelServer {
     /// # Panics
     /// If no request arrives in time.
     pub fn request(&mut self) -> (Vec<u8>, Instant) {
-        let next = self.requests.recv_timeout(PATIENCE);
+        let next = self.requests.recv_timeout(TIMEOUT);
         let (body, at, writer) = next.expect("a request");
         self.writer = Some(writer);
         (body, at)

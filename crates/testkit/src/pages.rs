@@ -64,7 +64,10 @@ impl PageServer {
 
     /// Returns the requested paths with their queries.
     pub fn requested_paths(&self) -> Vec<String> {
-        let asked = self.requested_paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self
+            .requested_paths
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         asked.clone()
     }
 

@@ -19,12 +19,12 @@ use std::{
 /// # Panics
 /// If all tests are required (`HAFT_TESTS_REQUIRE=all`).
 pub fn skip(what: &str) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     assert!(
         env::var_os("HAFT_TESTS_REQUIRE").is_none_or(|required| required != "all"),
         "everything is required here (HAFT_TESTS_REQUIRE=all), and this would be skipped: {what}"
     );
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut said = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
     if !said.insert(what.to_owned()) {
         return;
     }

@@ -1,6 +1,8 @@
 //! A tool that asks in every mode.
 
-use haft_contract::{CallContext, Effects, ToolProfile, Tool, ToolError, ToolOutput, ToolPermission};
+use haft_contract::{
+    CallContext, Effects, Tool, ToolError, ToolOutput, ToolPermission, ToolProfile,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

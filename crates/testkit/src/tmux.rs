@@ -11,7 +11,7 @@ use std::{
 use tempfile::TempDir;
 
 /// The timeout of a wait, far longer than needed on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A tmux server with a shell. It is stopped on drop.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl TmuxServer {
                 return screen;
             }
             assert!(
-                started.elapsed() < PATIENCE,
+                started.elapsed() < TIMEOUT,
                 "waited in vain for {what}:\n{screen}"
             );
             thread::sleep(pause);

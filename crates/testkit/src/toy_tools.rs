@@ -6,8 +6,9 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    ToolAccess, BoundCall, BoxFuture, CallContext, CheckOutcome, ContextPatch, DynTool, Effects,
-    ToolProfile, RuleMatch, Tool, ToolError, ToolOrigin, ToolOutput, ToolPermission, ToolSpec, erase,
+    BoundCall, BoxFuture, CallContext, CheckOutcome, ContextPatch, DynTool, Effects, RuleMatch,
+    Tool, ToolAccess, ToolError, ToolOrigin, ToolOutput, ToolPermission, ToolProfile, ToolSpec,
+    erase,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -257,7 +258,7 @@ pub struct EchoInput {
     /// The text.
     pub text: String,
     /// The number of repetitions.
-    #[serde(default = "once")]
+    #[serde(default = "default_times")]
     pub times: u32,
     /// If set, ask the user first, for this reason.
     pub ask: Option<String>,

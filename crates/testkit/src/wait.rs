@@ -11,10 +11,10 @@ use std::{
 };
 
 /// The timeout of a single wait, far longer than needed on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The default time limit of a test program in minutes.
-const LONGEST_RUN: u64 = 30;
+const MAX_RUN: u64 = 30;
 
 /// Waits until the condition holds.
 ///
@@ -23,7 +23,7 @@ const LONGEST_RUN: u64 = 30;
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(started.elapsed() < TIMEOUT, "waited in vain: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -35,7 +35,7 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub fn until_blocking(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(started.elapsed() < TIMEOUT, "waited in vain: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -54,7 +54,7 @@ pub fn bound_this_process() {
     BOUND.call_once(|| {
         let minutes = env::var("HAFT_TESTS_MINUTES").ok();
         let minutes = minutes.and_then(|minutes| minutes.parse().ok());
-        let minutes: u64 = minutes.unwrap_or(LONGEST_RUN);
+        let minutes: u64 = minutes.unwrap_or(MAX_RUN);
         thread::spawn(move || {
             thread::sleep(Duration::from_secs(60 * minutes));
             let _ = writeln!(

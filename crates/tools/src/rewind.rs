@@ -13,7 +13,7 @@ use haft_journal::{
 };
 
 /// The maximum size of files that are read here, in bytes; longer ones are read only by the tools.
-const LONGEST_SEEDED: u64 = 64 << 20;
+const MAX_SEEDED_BYTES: u64 = 64 << 20;
 
 const NO_JOURNAL: &str = "the session has no journal of files";
 
@@ -45,7 +45,7 @@ pub enum RewindError {
 pub fn record_read(services: &Services, path: &Path) -> Result<(), String> {
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
-    let raw = journal.read_bytes(path, LONGEST_SEEDED);
+    let raw = journal.read_bytes(path, MAX_SEEDED_BYTES);
     let raw = raw.map_err(|error| error.to_string())?;
     journal.record_shown(raw, ShownExtent::Whole);
     Ok(())
@@ -128,7 +128,7 @@ pub fn append_line(
     let failed = |error: JournalError| error.to_string();
     let mut text = String::new();
     if path.exists() {
-        let raw = journal.read_bytes(path, LONGEST_SEEDED).map_err(failed)?;
+        let raw = journal.read_bytes(path, MAX_SEEDED_BYTES).map_err(failed)?;
         text = String::from_utf8(raw.bytes.clone())
             .map_err(|_| format!("{} is not UTF-8 text", path.display()))?;
         journal.record_shown(raw, ShownExtent::Whole);

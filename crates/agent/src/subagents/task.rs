@@ -26,7 +26,7 @@ use super::{
 use crate::{Agent, EndReason, Prompt, RunResult};
 
 /// The maximum number of characters of the final text that the model receives automatically.
-const MOST_TOLD: usize = 30_000;
+const MAX_REPORTED: usize = 30_000;
 
 pub(super) struct SubagentTask {
     pub(super) shared: Arc<SubagentShared>,
@@ -229,7 +229,7 @@ fn notice(
     };
     let mut result = report_text(&outcome.report);
     let mut notes = Vec::new();
-    if let Some((cut, _)) = result.char_indices().nth(MOST_TOLD) {
+    if let Some((cut, _)) = result.char_indices().nth(MAX_REPORTED) {
         result.truncate(cut);
         notes.push("the result is cut; all of it is in the output file".to_owned());
     }

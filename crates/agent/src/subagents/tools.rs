@@ -115,7 +115,7 @@ fn entry_matches(entry: &str, spec: &ToolSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use haft_contract::ToolProfile;
-    use haft_engine::{ToolRegistry, ToolFilters};
+    use haft_engine::{ToolFilters, ToolRegistry};
     use haft_extensions::ExtensionOrigin;
     use haft_testkit::toy_tools::ProfileOnlyTool;
     use serde_json::json;

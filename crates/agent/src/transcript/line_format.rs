@@ -32,7 +32,7 @@ pub(super) const NOTICES: &str = "haftNotices";
 /// The type of the line about a hook run. It is not a message.
 pub(super) const HOOK: &str = "haft-hook";
 /// The maximum number of bytes of a hook's output in the transcript.
-const MOST_PRINTED: usize = 4 << 10;
+const MAX_PRINTED: usize = 4 << 10;
 
 /// The kind of a message in the user's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl LineMetadata {
 
 /// Truncates the output of a hook.
 fn truncate_output(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MOST_PRINTED)]
+    &text[..text.floor_char_boundary(MAX_PRINTED)]
 }
 
 impl LineMetadata {

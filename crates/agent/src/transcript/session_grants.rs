@@ -80,7 +80,7 @@ impl SessionGrants {
 
 #[cfg(test)]
 mod tests {
-    use haft_engine::permissions::{RuleSource, RuleSet};
+    use haft_engine::permissions::{RuleSet, RuleSource};
 
     use super::*;
 

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// The minimum length of an id prefix that identifies a session.
-const SHORTEST_PREFIX: usize = 4;
+const MIN_PREFIX: usize = 4;
 
 /// The folder for deleted sessions, which can still be restored.
 const SET_ASIDE: &str = "deleted";
@@ -324,7 +324,7 @@ impl ProjectSessions {
             source,
         })?;
         let begins = |one: &&SessionListing| {
-            let is_one = name.len() >= SHORTEST_PREFIX;
+            let is_one = name.len() >= MIN_PREFIX;
             is_one && one.id.to_string().starts_with(&name.to_ascii_lowercase())
         };
         let mut fitting: Vec<&SessionListing> = all

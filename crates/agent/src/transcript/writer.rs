@@ -250,7 +250,11 @@ impl Transcript {
     }
 
     fn write_state_entry(&self, state: &mut WriterState) {
-        for (name, kept) in self.session_state.iter().flat_map(|kept| kept.take_changed()) {
+        for (name, kept) in self
+            .session_state
+            .iter()
+            .flat_map(|kept| kept.take_changed())
+        {
             let line = state.metadata.state_entry(&name, &kept);
             state.write(&*self.store, &line);
         }

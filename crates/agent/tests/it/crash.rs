@@ -4,7 +4,7 @@ use std::{env, fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use haft_agent::{Agent, ModelSettings, ProjectSessions};
 use haft_contract::{PermissionMode, SessionId};
-use haft_engine::{Engine, ToolRegistry, SessionContext};
+use haft_engine::{Engine, SessionContext, ToolRegistry};
 use serde_json::json;
 
 use crate::rig::{Rig, Stage, Work, assert_valid, scripted, shown};

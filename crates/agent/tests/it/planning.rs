@@ -7,7 +7,7 @@ use haft_contract::{
     CallContext, ContextPatch, Effects, PendingInput, PermissionMode, Services, SessionId,
     SessionState, StateSlot, Tool, ToolError, ToolOutput,
 };
-use haft_engine::{Engine, ToolRegistry, SessionContext};
+use haft_engine::{Engine, SessionContext, ToolRegistry};
 use haft_models::ScriptedModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ use haft_contract::{
     CallContext, CancellationToken, Content, DynTool, Effects, PermissionMode, Role, SessionId,
     Tool, ToolError, ToolOutput,
 };
-use haft_engine::{Engine, EngineBuilder, ToolRegistry, Scheduler, SessionContext};
+use haft_engine::{Engine, EngineBuilder, Scheduler, SessionContext, ToolRegistry};
 use haft_models::{
     Block, BlockStart, Conversation, EventStream, Model, ModelError, ModelEvent, ModelRequest,
     ScriptedModel, StopReason,

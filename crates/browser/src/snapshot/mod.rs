@@ -20,9 +20,9 @@ pub(crate) use tree::SnapshotNode;
 use tree::{AxTree, FrameTrees};
 
 /// The maximum number of frames whose content is included.
-const MOST_FRAMES: usize = 50;
+const MAX_FRAMES: usize = 50;
 /// The time limit for the tree of a very large page.
-const LOOKS: Duration = Duration::from_secs(60);
+const TREE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The lines of a page at its last snapshot.
 #[derive(Clone)]
@@ -136,12 +136,12 @@ impl Tab {
         let main = self.with(|tab| tab.main.clone())?;
         let began = std::time::Instant::now();
         let captured = self.call_within::<crate::cdp_pipe::IgnoredResult>(
-            LOOKS,
+            TREE_TIMEOUT,
             "DOMSnapshot.captureSnapshot",
             json!({"computedStyles": [], "includePaintOrder": false}),
         );
         let whole = self.call_within::<crate::cdp_pipe::IgnoredResult>(
-            LOOKS,
+            TREE_TIMEOUT,
             "Accessibility.getFullAXTree",
             json!({"frameId": main}),
         );
@@ -207,14 +207,14 @@ impl Tab {
             (tab.main.clone(), frames)
         })?;
         frames.sort_unstable();
-        frames.truncate(MOST_FRAMES);
+        frames.truncate(MAX_FRAMES);
         let captured = self.call_within::<CapturedSnapshot>(
-            LOOKS,
+            TREE_TIMEOUT,
             "DOMSnapshot.captureSnapshot",
             json!({"computedStyles": [], "includePaintOrder": false}),
         );
         let whole = self.call_within::<AxTree>(
-            LOOKS,
+            TREE_TIMEOUT,
             "Accessibility.getFullAXTree",
             json!({"frameId": main}),
         );
@@ -239,7 +239,7 @@ impl Tab {
             // A frame may disappear during the queries.
             let owner = self.call::<FrameOwner>("DOM.getFrameOwner", json!({"frameId": frame}));
             let tree = self.call_within::<AxTree>(
-                LOOKS,
+                TREE_TIMEOUT,
                 "Accessibility.getFullAXTree",
                 json!({"frameId": frame}),
             );

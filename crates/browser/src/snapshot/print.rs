@@ -4,7 +4,7 @@
 use crate::{snapshot::SnapshotNode, tab::Tab};
 
 /// A part whose share would be smaller is left out and counted.
-const LEAST_SHARE: usize = 60;
+const MIN_SHARE: usize = 60;
 /// The number of lines to show before and after a match.
 const AROUND: usize = 2;
 
@@ -64,10 +64,10 @@ impl SnapshotPrinter<'_> {
             return;
         }
         // The line that reports omitted nodes is part of the budget.
-        let rest = LEAST_SHARE + depth.min(40) * 2;
+        let rest = MIN_SHARE + depth.min(40) * 2;
         let budget = budget.saturating_sub(rest);
         let share = share(&sized.children, budget);
-        if share >= LEAST_SHARE * 2 {
+        if share >= MIN_SHARE * 2 {
             let mut left_out = 0;
             for child in &sized.children {
                 if child.size <= share || child.line.chars().count() + depth * 2 < share {

@@ -16,16 +16,16 @@ use serde_json::Value;
 use crate::text::{one_line, quoted};
 
 /// The maximum length of names, and of text, in characters.
-const LONGEST_NAME: usize = 200;
-const LONGEST_TEXT: usize = 1_000;
+const MAX_NAME: usize = 200;
+const MAX_TEXT: usize = 1_000;
 /// The maximum number of nodes of a page; further nodes are left out and counted.
-const MOST_NODES: usize = 60_000;
+const MAX_NODES: usize = 60_000;
 /// The maximum nesting depth of nodes.
-const DEEPEST: usize = 250;
+const MAX_DEPTH: usize = 250;
 
 #[derive(Deserialize)]
 pub(super) struct AxTree {
-    #[serde(deserialize_with = "kept")]
+    #[serde(deserialize_with = "deserialize_kept")]
     nodes: Vec<AxNode>,
 }
 
@@ -38,7 +38,7 @@ struct AxNode {
     role: Option<AxValue>,
     name: Option<AxValue>,
     value: Option<AxValue>,
-    #[serde(default, deserialize_with = "kept")]
+    #[serde(default, deserialize_with = "deserialize_kept")]
     properties: Vec<AxProperty>,
     #[serde(default)]
     child_ids: Vec<AxId>,
@@ -292,7 +292,7 @@ impl FrameTrees {
     pub(super) fn build(&self) -> SnapshotNode {
         let mut builder = SnapshotBuilder {
             frames: self,
-            left: MOST_NODES,
+            left: MAX_NODES,
             dropped: 0,
         };
         let (frame, tree) = &self.main;
@@ -333,13 +333,13 @@ impl SnapshotBuilder<'_> {
         depth: usize,
     ) {
         let ax = &tree.nodes[at];
-        if self.left == 0 || depth > DEEPEST {
+        if self.left == 0 || depth > MAX_DEPTH {
             self.dropped += 1;
             return;
         }
         let role = ax.role();
         if role == "StaticText" || role == "ListMarker" {
-            let text = one_line(text_of(ax.name.as_ref()), LONGEST_TEXT);
+            let text = one_line(text_of(ax.name.as_ref()), MAX_TEXT);
             if text.is_empty() || text == above {
                 return;
             }
@@ -348,15 +348,15 @@ impl SnapshotBuilder<'_> {
             if let Some(last) = into
                 .last_mut()
                 .filter(|last| last.role == "text" && last.backend.is_none())
-                && last.name.chars().count() < LONGEST_TEXT
+                && last.name.chars().count() < MAX_TEXT
             {
-                last.name = one_line(&format!("{} {text}", last.name), LONGEST_TEXT);
+                last.name = one_line(&format!("{} {text}", last.name), MAX_TEXT);
                 return;
             }
             into.push(text_node(frame, text));
             return;
         }
-        let name = one_line(text_of(ax.name.as_ref()), LONGEST_NAME);
+        let name = one_line(text_of(ax.name.as_ref()), MAX_NAME);
         let clicks = ax
             .backend
             .is_some_and(|node| self.frames.clickable.contains(&node));
@@ -505,7 +505,7 @@ fn role_word(role: &str, ignored: bool) -> String {
 
 fn value_of(ax: &AxNode, role: &str) -> Option<String> {
     let value = ax.value.as_ref().map(|value| match &value.value {
-        Value::String(text) => one_line(text, LONGEST_NAME),
+        Value::String(text) => one_line(text, MAX_NAME),
         Value::Null => String::new(),
         plain => plain.to_string(),
     })?;

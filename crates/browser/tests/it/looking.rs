@@ -57,7 +57,10 @@ async fn pictures_of_elements_pdfs_and_measurements() {
         return;
     };
     let button = ref_of(&snapshot(&tab).await, "button");
-    let picture = tab.take_screenshot(ScreenshotArea::Element(button)).await.unwrap();
+    let picture = tab
+        .take_screenshot(ScreenshotArea::Element(button))
+        .await
+        .unwrap();
     assert_eq!((picture.shows, size(&picture)), ((300, 100), (300, 100)));
     assert!(tab.pdf().await.unwrap().starts_with(b"%PDF"));
     let trace = tab.trace(LIMIT).await.unwrap();

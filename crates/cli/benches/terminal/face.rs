@@ -33,7 +33,7 @@ const ANSWERS: [(&[u8], &[u8]); 5] = [
 ];
 
 /// Far longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program on a terminal.
 pub(crate) struct Face {
@@ -150,16 +150,15 @@ impl Face {
 
     /// Waits for this behind so many bytes; where it ends, and when it was there.
     pub(crate) fn until(&self, from: usize, wanted: &[u8]) -> (usize, Instant) {
-        self.until_within(from, wanted, PATIENCE)
-            .unwrap_or_else(|| {
-                let bytes = self.seen.bytes.lock().unwrap();
-                let end = &bytes[bytes.len().saturating_sub(2_000)..];
-                let (wanted, end) = (
-                    String::from_utf8_lossy(wanted),
-                    String::from_utf8_lossy(end),
-                );
-                panic!("waited in vain for {wanted:?}: {end}")
-            })
+        self.until_within(from, wanted, TIMEOUT).unwrap_or_else(|| {
+            let bytes = self.seen.bytes.lock().unwrap();
+            let end = &bytes[bytes.len().saturating_sub(2_000)..];
+            let (wanted, end) = (
+                String::from_utf8_lossy(wanted),
+                String::from_utf8_lossy(end),
+            );
+            panic!("waited in vain for {wanted:?}: {end}")
+        })
     }
 
     /// The same, for one that may never come.

@@ -11,7 +11,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use crate::{args::SessionArgs, exit::Exit, session, show};
 
 /// The maximum length of a key in bytes.
-const LONGEST: u64 = 10_000;
+const MAX_LENGTH: u64 = 10_000;
 
 /// Stores a key.
 pub(crate) async fn login(args: SessionArgs) -> anyhow::Result<Exit> {
@@ -50,7 +50,7 @@ fn key() -> anyhow::Result<String> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         let mut key = String::new();
-        stdin.take(LONGEST).read_to_string(&mut key)?;
+        stdin.take(MAX_LENGTH).read_to_string(&mut key)?;
         return Ok(key);
     }
     show::prompt("API key of your provider (nothing is shown as you type): ");

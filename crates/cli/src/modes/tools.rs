@@ -1,6 +1,6 @@
 //! `haft tools`: lists the tools, human-readable or in a provider's format.
 
-use haft::{ToolAccess, Haft, Pool, ToolFormat, engine::pool::PoolTool, engine::pool::definitions};
+use haft::{Haft, Pool, ToolAccess, ToolFormat, engine::pool::PoolTool, engine::pool::definitions};
 use serde_json::Value;
 
 use crate::{

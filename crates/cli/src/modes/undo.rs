@@ -21,9 +21,9 @@ use crate::{
 };
 
 /// The maximum number of changes of a session that are considered.
-const MOST: usize = 1_000;
+const MAX_COUNT: usize = 1_000;
 /// The maximum number of files that are listed for a change.
-const TOLD: usize = 50;
+const MAX_FILES: usize = 50;
 /// The maximum number of characters of a command line in the list.
 const ABOUT: usize = 60;
 
@@ -80,7 +80,12 @@ fn chosen<'a>(
 ) -> anyhow::Result<Vec<(&'a UndoHistory, UndoSelection)>> {
     let mut changes = Vec::new();
     for history in histories {
-        changes.extend(history.list(MOST)?.into_iter().map(|unit| (history, unit)));
+        changes.extend(
+            history
+                .list(MAX_COUNT)?
+                .into_iter()
+                .map(|unit| (history, unit)),
+        );
     }
     changes.sort_by_key(|(_, unit)| std::cmp::Reverse(unit.time));
     match (&undo.call_id, &undo.since) {
@@ -127,7 +132,7 @@ fn is_in_effect(unit: &UnitSummary) -> bool {
 fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
     let mut units = Vec::new();
     for history in histories {
-        units.extend(history.list(MOST)?);
+        units.extend(history.list(MAX_COUNT)?);
     }
     units.sort_by_key(|unit| std::cmp::Reverse(unit.time));
     if units.is_empty() {
@@ -184,7 +189,7 @@ fn state(unit: &UnitSummary) -> String {
 
 fn print_outcome(undone: &UndoOutcome, cwd: &Path) -> anyhow::Result<()> {
     let style = ConsoleStyle::of_stdout();
-    for file in undone.files.iter().take(TOLD) {
+    for file in undone.files.iter().take(MAX_FILES) {
         let did = match (undone.unit.is_some(), file.change) {
             (true, ChangeKind::Created) => "made again",
             (true, ChangeKind::Changed) => "restored",
@@ -205,12 +210,12 @@ fn print_outcome(undone: &UndoOutcome, cwd: &Path) -> anyhow::Result<()> {
             .with(CardSection::Diff(hunks.collect()));
         show::drawn(show::card(&card, false, cwd, style).trim_end())?;
     }
-    let more = |count: usize| match count.saturating_sub(TOLD) {
+    let more = |count: usize| match count.saturating_sub(MAX_FILES) {
         0 => Ok(()),
         more => show::line(&format!("  and {more} more")),
     };
     more(undone.files.len())?;
-    for (path, why) in undone.left.iter().take(TOLD) {
+    for (path, why) in undone.left.iter().take(MAX_FILES) {
         let name = path.strip_prefix(cwd).unwrap_or(path).display();
         show::line(&show::clean(&format!("  not restored: {name}: {why}")))?;
     }

@@ -236,7 +236,8 @@ mod tests {
                 "two lines,\n  one of which is longer than forty columns".into(),
             ));
         let plain = card(&drawn, false, here, ConsoleStyle::fixed(false, 40));
-        let coloured = card(&drawn, true, here, ConsoleStyle::fixed(true, 40)).replace('\u{1b}', "ESC");
+        let coloured =
+            card(&drawn, true, here, ConsoleStyle::fixed(true, 40)).replace('\u{1b}', "ESC");
         insta::assert_snapshot!(format!("{plain}\n{coloured}"));
     }
 }

@@ -11,7 +11,7 @@ use haft_models::ModelEvent;
 use super::{ConsoleStyle, card, clean, drawn, line, part, warn_drawn};
 
 /// The maximum number of lines of a card.
-const LONGEST_CARD: usize = 10;
+const MAX_CARD: usize = 10;
 
 /// Prints the model's reply as it arrives, and each call once it is finished.
 pub(crate) struct RunWatcher {
@@ -59,8 +59,14 @@ impl RunWatcher {
     /// Prints a part of the model's text, wrapped at spaces. A space is printed only with the word
     /// after it.
     fn print_text(&self, text: &str) -> std::io::Result<()> {
-        let mut said = self.reply_line.lock().unwrap_or_else(PoisonError::into_inner);
-        let ReplyLine { column, pending_spaces: blanks } = said.get_or_insert_default();
+        let mut said = self
+            .reply_line
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let ReplyLine {
+            column,
+            pending_spaces: blanks,
+        } = said.get_or_insert_default();
         let mut shown = String::new();
         for word in clean(text).split_inclusive([' ', '\n']) {
             let letters = word.trim_end_matches([' ', '\n']);
@@ -174,11 +180,11 @@ impl AgentEventSink for RunWatcher {
 /// Returns the first lines of a card and the number of omitted ones.
 fn shortened(drawn: &str, style: ConsoleStyle) -> String {
     let lines: Vec<&str> = drawn.lines().collect();
-    match lines.len().checked_sub(LONGEST_CARD) {
+    match lines.len().checked_sub(MAX_CARD) {
         None | Some(0 | 1) => drawn.to_owned(),
         Some(more) => format!(
             "{}\n{}\n",
-            lines[..LONGEST_CARD].join("\n"),
+            lines[..MAX_CARD].join("\n"),
             style.dim(&format!("  … {more} more lines"))
         ),
     }

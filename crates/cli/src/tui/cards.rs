@@ -17,7 +17,7 @@ const DIFF_ROWS: usize = 20;
 /// The maximum number of rows of any body in verbose mode.
 const VERBOSE_ROWS: usize = 200;
 /// The maximum number of lines of a diff whose changed words are marked.
-const LONGEST_DIFF: usize = 2000;
+const MAX_DIFF: usize = 2000;
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &UiStyle
         .unwrap_or_default();
     let width = last.to_string().len();
     let lines: usize = hunks.iter().map(|hunk| hunk.lines.len()).sum();
-    let is_plain = lines > LONGEST_DIFF;
+    let is_plain = lines > MAX_DIFF;
     for (index, hunk) in hunks.iter().enumerate() {
         if index > 0 {
             let text = format!("  {:>width$}", look.ellipsis());

@@ -12,10 +12,10 @@ use std::{
 };
 
 use haft_host::Environment;
-use haft_terminal::paint::{MOST_FOR_CLIPBOARD, TerminalControl};
+use haft_terminal::paint::{MAX_FOR_CLIPBOARD, TerminalControl};
 
 /// The timeout of a clipboard program. After it, the next method is tried.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The outcome of copying a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
         }
     }
     // The encoded length: base64 takes four characters for three bytes.
-    if text.len().div_ceil(3) * 4 <= MOST_FOR_CLIPBOARD {
+    if text.len().div_ceil(3) * 4 <= MAX_FOR_CLIPBOARD {
         return CopyOutcome {
             message: format!("copied {count} through the terminal (OSC 52)"),
             controls: vec![TerminalControl::Clipboard(text.to_owned())],
@@ -104,7 +104,7 @@ fn run_program(program: &str, arguments: &[&str], text: &str, environment: &Envi
             let _ = stdin.write_all(&text);
         });
     }
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
@@ -192,7 +192,7 @@ mod tests {
     fn what_is_too_long_for_a_terminal_goes_into_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
-        let text = "x".repeat(MOST_FOR_CLIPBOARD);
+        let text = "x".repeat(MAX_FOR_CLIPBOARD);
         let copied = copy(&text, &environment(dir, &[]));
         assert_eq!(copied.controls, []);
         let file = copied.message.rsplit(' ').next().unwrap();

@@ -18,7 +18,7 @@ use super::{
     app::{AppInput, JobResult, OpenedSession},
     first_run::trust_facts,
     keybindings::Keybindings,
-    resume::MOST_EXCHANGES,
+    resume::MAX_EXCHANGES,
     settings::TuiSettings,
     ui::UiEvent,
 };
@@ -87,7 +87,7 @@ impl SessionDriver {
             .clock(session_clock());
         let session = AgentSession::open(config.clone(), parts).map_err(open_error_text)?;
         if let Some(path) = earlier(config)
-            && let Ok(exchanges) = exchanges(&path, MOST_EXCHANGES)
+            && let Ok(exchanges) = exchanges(&path, MAX_EXCHANGES)
         {
             self.send_result(JobResult::Exchanges(exchanges));
         }

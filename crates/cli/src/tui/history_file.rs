@@ -20,7 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of entries.
-pub(crate) const MOST_ENTRIES: usize = 10_000;
+pub(crate) const MAX_ENTRIES: usize = 10_000;
 
 /// The number of entries by which the file may exceed the limit before it is trimmed. Trimming
 /// reads the complete file.
@@ -28,7 +28,7 @@ const SLACK: usize = 1_000;
 
 /// The maximum file size in bytes. A larger file is trimmed to half of it, regardless of the number
 /// of entries.
-const LONGEST_FILE: u64 = 64 << 20;
+const MAX_FILE: u64 = 64 << 20;
 
 /// A prompt in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl HistoryFile {
             .iter()
             .filter_map(|line| serde_json::from_slice(line).ok())
             .collect();
-        entries.drain(..entries.len().saturating_sub(MOST_ENTRIES));
+        entries.drain(..entries.len().saturating_sub(MAX_ENTRIES));
         entries
     }
 
@@ -158,21 +158,21 @@ impl HistoryFile {
     fn trim(&self, mut file: File) -> io::Result<()> {
         let length = file.metadata()?.len();
         // An entry has at least 80 bytes, so shorter files need not be counted.
-        let may_be_long = length > (MOST_ENTRIES as u64) * 80;
+        let may_be_long = length > (MAX_ENTRIES as u64) * 80;
         if !may_be_long {
             return Ok(());
         }
         file.seek(SeekFrom::Start(0))?;
         let lines = lines(file.try_clone()?);
-        let mut from = match lines.len() > MOST_ENTRIES + SLACK {
-            true => lines.len() - MOST_ENTRIES,
+        let mut from = match lines.len() > MAX_ENTRIES + SLACK {
+            true => lines.len() - MAX_ENTRIES,
             false => 0,
         };
-        if length > LONGEST_FILE {
+        if length > MAX_FILE {
             let mut bytes = 0;
             let newest = lines.iter().rev().take_while(|line| {
                 bytes += line.len() as u64;
-                bytes <= LONGEST_FILE / 2
+                bytes <= MAX_FILE / 2
             });
             from = from.max(lines.len() - newest.count());
         }
@@ -413,17 +413,17 @@ mod tests {
         let history = HistoryFile::in_folder(dir.path());
         history.append(&entry("first", "/p", "s")).unwrap();
         let line = serde_json::to_string(&entry(&"x".repeat(60), "/p", "s")).unwrap();
-        let mut text = format!("{line}\n").repeat(MOST_ENTRIES + SLACK);
+        let mut text = format!("{line}\n").repeat(MAX_ENTRIES + SLACK);
         text += "{\"text\": \"half";
         let mut file = OpenOptions::new().append(true).open(&history.path).unwrap();
         file.write_all(text.as_bytes()).unwrap();
         history.append(&entry("last", "/p", "s")).unwrap();
         let entries = history.load();
-        assert!(entries.len() <= MOST_ENTRIES && entries.len() >= MOST_ENTRIES - 1);
+        assert!(entries.len() <= MAX_ENTRIES && entries.len() >= MAX_ENTRIES - 1);
         assert_eq!(entries.last().unwrap().text, "last");
         assert_ne!(entries[0].text, "first");
         let written = fs::read_to_string(&history.path).unwrap();
-        assert_eq!(written.lines().count(), MOST_ENTRIES, "the file was cut");
+        assert_eq!(written.lines().count(), MAX_ENTRIES, "the file was cut");
         let mode = fs::metadata(&history.path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -435,7 +435,11 @@ mod tests {
         let project = Path::new("/p");
         let mut alive = DraftFile::new(dir.path(), project);
         alive.store_draft("still typing", "s1").unwrap();
-        assert_eq!(take_recovered_draft(dir.path(), project), None, "it is at work");
+        assert_eq!(
+            take_recovered_draft(dir.path(), project),
+            None,
+            "it is at work"
+        );
 
         let mut killed = DraftFile::new(dir.path(), project);
         killed.store_draft("an old draft", "s2").unwrap();

@@ -5,7 +5,7 @@ use haft_terminal::paint::{NotifyChannel, TerminalControl};
 use serde_json::Value;
 
 /// The maximum length of a sequence in bytes.
-const LONGEST: usize = 4_096;
+const MAX_LENGTH: usize = 4_096;
 
 /// Returns the controls that a hook's output requests, or none if any part of the sequence is not
 /// supported.
@@ -20,7 +20,7 @@ pub(crate) fn parse_output(stdout: &str, in_tmux: bool) -> Vec<TerminalControl> 
 }
 
 fn read(sequence: &str, in_tmux: bool) -> Option<Vec<TerminalControl>> {
-    if sequence.len() > LONGEST {
+    if sequence.len() > MAX_LENGTH {
         return None;
     }
     let mut controls = Vec::new();

@@ -19,12 +19,12 @@ use haft_terminal::{
 
 use super::{
     app::{AppInput, JobResult},
-    history_file::{DraftFile, PromptHistoryEntry, HistoryFile, take_recovered_draft},
+    history_file::{DraftFile, HistoryFile, PromptHistoryEntry, take_recovered_draft},
     ui::UiEvent,
 };
 
 /// The maximum size of an image file in bytes.
-const LARGEST_PICTURE: u64 = 50 << 20;
+const MAX_IMAGE: u64 = 50 << 20;
 
 /// Data to store on disk, in order.
 pub(crate) enum PersistTask {
@@ -103,7 +103,7 @@ impl Drop for PersistThread {
 /// Loads an image for the draft. Returns its label and its content.
 pub(crate) fn picture(path: &Path) -> Result<(String, Content), String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > LARGEST_PICTURE {
+    if size > MAX_IMAGE {
         return Err("it is larger than 50 MB".to_owned());
     }
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
@@ -132,7 +132,7 @@ pub(crate) fn clipboard_picture() -> Result<(String, Content), String> {
         };
         let mut bytes = Vec::new();
         if let Some(output) = child.stdout.take() {
-            let _ = output.take(LARGEST_PICTURE).read_to_end(&mut bytes);
+            let _ = output.take(MAX_IMAGE).read_to_end(&mut bytes);
         }
         let _ = child.kill();
         let _ = child.wait();
@@ -177,7 +177,7 @@ fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 /// The maximum number of pixels from which an image is drawn: as many as its cells can show.
-const MOST_PIXELS: (u32, u32) = (400, 240);
+const MAX_PIXELS: (u32, u32) = (400, 240);
 
 /// Returns the image as the terminal shows it, or `None` if it cannot be decoded.
 pub(crate) fn drawn(
@@ -186,7 +186,7 @@ pub(crate) fn drawn(
     protocol: ImageProtocol,
     number: u32,
 ) -> Option<HistoryItem> {
-    let pixels = image_pixels(content, MOST_PIXELS)?;
+    let pixels = image_pixels(content, MAX_PIXELS)?;
     if protocol == ImageProtocol::Name {
         let (width, height) = pixels.original;
         let text = format!("  [{name} {width}x{height}]");

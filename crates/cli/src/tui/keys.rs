@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use haft::PermissionMode;
 use haft_host::PromptDelivery;
 use haft_terminal::{
-    DraftChip, DraftPart, EditCommand, EditOutcome, Key, KeyCode, editor::ViMode, input::PasteResult,
+    DraftChip, DraftPart, EditCommand, EditOutcome, Key, KeyCode, editor::ViMode,
+    input::PasteResult,
 };
 
 use super::{
-    app::{App, AppEffect, HintKind, AppOverlay, ViewKind},
+    app::{App, AppEffect, AppOverlay, HintKind, ViewKind},
     ask::{AskAnswer, AskOutcome, QuestionId},
     full_question::FullQuestionView,
     jobs::picture_path,
@@ -481,7 +482,8 @@ impl App {
             self.effect(AppEffect::LoadPicture { path, pasted: text });
         } else if DraftChip::is_needed_for(&text) {
             self.pastes += 1;
-            self.editor.insert_chip(DraftChip::pasted(self.pastes, text));
+            self.editor
+                .insert_chip(DraftChip::pasted(self.pastes, text));
         } else {
             self.editor.insert(&text);
         }
@@ -490,7 +492,8 @@ impl App {
 
     /// Inserts a text before the current draft.
     pub(crate) fn set_draft(&mut self, text: &str) {
-        self.editor.restore_parts(&[DraftPart::Text(text.to_owned())]);
+        self.editor
+            .restore_parts(&[DraftPart::Text(text.to_owned())]);
     }
 }
 

@@ -65,7 +65,10 @@ fn kept(bench: &mut UiTestBench) -> Vec<(&'static str, usize)> {
         ("calls", usize::from(!app.calls.is_empty())),
         ("answers", app.reply.answers.iter().map(String::len).sum()),
         ("pictures", app.images.len()),
-        ("said", app.prompt_history.iter().map(|said| said.text.len()).sum()),
+        (
+            "said",
+            app.prompt_history.iter().map(|said| said.text.len()).sum(),
+        ),
         ("unsent", app.unsent.len()),
         ("keys", app.pending_keys.len()),
         ("memory", app.memory.len()),

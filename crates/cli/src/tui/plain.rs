@@ -24,7 +24,7 @@ use std::{
 use haft::Content;
 use haft_agent::Prompt;
 use haft_host::{
-    AgentSession, CommandOutcome, PromptDelivery, Environment, SessionActivity, SessionConfig,
+    AgentSession, CommandOutcome, Environment, PromptDelivery, SessionActivity, SessionConfig,
     SessionEvent, SessionInput, SessionParts, StopKind,
 };
 use haft_terminal::paint::{PromptMark, TerminalControl};
@@ -357,7 +357,8 @@ impl PlainUi {
             return match typed {
                 [line] if at >= self.shown_at + READING => self.answer(line),
                 [_] => self.reject_answer("that was typed before you could read the question"),
-                _ => self.reject_answer("several lines arrived together, so none is used as the answer"),
+                _ => self
+                    .reject_answer("several lines arrived together, so none is used as the answer"),
             };
         }
         let mut text = std::mem::take(&mut self.begun) + &typed.join("\n");
@@ -452,7 +453,8 @@ impl PlainUi {
             return Ok(());
         }
         if self.is_working {
-            self.input.submit(Prompt::typed(text), PromptDelivery::Steer);
+            self.input
+                .submit(Prompt::typed(text), PromptDelivery::Steer);
             return self.print("you: (delivered after the current step)");
         }
         self.send_message(text);

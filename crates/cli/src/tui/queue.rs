@@ -22,7 +22,7 @@ pub(crate) struct WaitingMessage {
 }
 
 /// The maximum number of messages that are shown.
-const MOST_SHOWN: usize = 3;
+const MAX_SHOWN: usize = 3;
 
 impl MessageQueue {
     pub(crate) fn push(&mut self, message: WaitingMessage) {
@@ -53,7 +53,7 @@ impl MessageQueue {
     }
 
     pub(crate) fn rows(&self, look: &UiStyle) -> Vec<TextLine> {
-        let hidden = self.messages.len().saturating_sub(MOST_SHOWN);
+        let hidden = self.messages.len().saturating_sub(MAX_SHOWN);
         let mut rows = Vec::new();
         if hidden > 0 {
             let text = format!(" {} {hidden} more before", look.ellipsis());

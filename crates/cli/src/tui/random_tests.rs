@@ -11,7 +11,7 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, AppInput, JobResult, AppSessionState},
+    app::{AppEffect, AppInput, AppSessionState, JobResult},
     test_bench::{UiTestBench, request},
 };
 

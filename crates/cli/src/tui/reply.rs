@@ -20,7 +20,7 @@ pub(crate) struct ReplyView {
 }
 
 /// The maximum number of replies that can be copied.
-const MOST_ANSWERS: usize = 20;
+const MAX_ANSWERS: usize = 20;
 
 impl ReplyView {
     pub(crate) fn new(look: &UiStyle) -> Self {
@@ -97,7 +97,7 @@ impl ReplyView {
     pub(crate) fn finish(&mut self) -> Vec<HistoryItem> {
         let source = std::mem::take(&mut self.source);
         if !source.trim().is_empty() {
-            if self.answers.len() == MOST_ANSWERS {
+            if self.answers.len() == MAX_ANSWERS {
                 self.answers.remove(0);
             }
             self.answers.push(source);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft::{Card, Content};
-use haft_host::{PromptExchange, ExchangePart, RecentExchanges};
+use haft_host::{ExchangePart, PromptExchange, RecentExchanges};
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine, image::ImageProtocol};
 use serde_json::Value;
 
@@ -14,9 +14,9 @@ use super::{
 };
 
 /// The maximum number of exchanges that are shown.
-pub(crate) const MOST_EXCHANGES: usize = 3;
+pub(crate) const MAX_EXCHANGES: usize = 3;
 /// The maximum number of rows.
-const MOST_ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 
 /// The estimated number of rows of an image.
 const PICTURE_ROWS: usize = 12;
@@ -41,7 +41,7 @@ impl App {
                 ResumedItem::Item(item) => row_count(item, columns),
                 ResumedItem::Picture { .. } => PICTURE_ROWS,
             };
-            rows < MOST_ROWS
+            rows < MAX_ROWS
         });
         let kept = kept.count();
         let cut = items.len() - kept;

@@ -8,11 +8,11 @@ use haft_terminal::{
 use super::{
     app::App,
     cards::one_line,
-    history_file::{PromptHistoryEntry, HistoryScope, MOST_ENTRIES, history_texts},
+    history_file::{HistoryScope, MAX_ENTRIES, PromptHistoryEntry, history_texts},
 };
 
 /// The maximum number of bytes of text that are searched.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// A search in progress.
 pub(crate) struct HistorySearchState {
@@ -37,10 +37,11 @@ impl App {
         let mut bytes = 0;
         let newest = self.prompt_history.iter().rev().take_while(|entry| {
             bytes += entry.text.len();
-            bytes <= MOST_BYTES
+            bytes <= MAX_BYTES
         });
-        let kept = newest.count().clamp(1, MOST_ENTRIES);
-        self.prompt_history.drain(..self.prompt_history.len() - kept);
+        let kept = newest.count().clamp(1, MAX_ENTRIES);
+        self.prompt_history
+            .drain(..self.prompt_history.len() - kept);
     }
 
     fn prompt_history_texts(&self, scope: HistoryScope) -> Vec<String> {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The maximum number of output rows that are shown.
-const MOST_ROWS: usize = 3;
+const MAX_ROWS: usize = 3;
 
 /// The configuration of the command. The caller must have checked that its settings file may run
 /// code.

@@ -12,7 +12,7 @@ use haft_terminal::{
 use serde_json::Value;
 
 /// The maximum size of a theme file in bytes.
-const LONGEST_FILE: u64 = 64 << 10;
+const MAX_FILE: u64 = 64 << 10;
 
 /// The minimum contrast of a colour with the background.
 const READABLE: f64 = 2.0;
@@ -58,7 +58,7 @@ fn load_theme_file(
     let shown = path.display();
     let file = File::open(&path).map_err(|error| format!("{shown}: {error}"))?;
     let mut text = String::new();
-    let read = file.take(LONGEST_FILE).read_to_string(&mut text);
+    let read = file.take(MAX_FILE).read_to_string(&mut text);
     read.map_err(|error| format!("{shown}: {error}"))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
     let base = value["base"].as_str().unwrap_or("auto");

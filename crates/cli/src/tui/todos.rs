@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{cards::one_line, ui_style::UiStyle};
 
 /// The maximum number of rows.
-const MOST_ROWS: usize = 5;
+const MAX_ROWS: usize = 5;
 
 #[derive(Debug, Default)]
 pub(crate) struct TodoList {
@@ -49,7 +49,7 @@ impl TodoList {
             .iter()
             .position(is_open)
             .unwrap_or_default();
-        let room = MOST_ROWS - 1;
+        let room = MAX_ROWS - 1;
         let last_start = self.board.todos.len().saturating_sub(room);
         let from = first.saturating_sub(1).min(last_start);
         for todo in self.board.todos.iter().skip(from).take(room) {

@@ -7,7 +7,7 @@ use haft_terminal::{Key, KeyCode, TextLine, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, AppInput, JobResult, AppOverlay},
+    app::{AppEffect, AppInput, AppOverlay, JobResult},
     overlay::{FullScreenView, ViewOutcome},
     test_bench::{UiTestBench, request},
     ui_style::UiStyle,
@@ -386,7 +386,11 @@ fn vector_19_stopping_a_run_puts_undelivered_messages_back() {
     assert_eq!(bench.draft(), "one\ntwo\nthree\ndraft");
     let effects = bench.take_effects();
     assert!(matches!(effects.last(), Some(AppEffect::Interrupt)));
-    assert!(!effects.iter().any(|e| matches!(e, AppEffect::SendPrompt { .. })));
+    assert!(
+        !effects
+            .iter()
+            .any(|e| matches!(e, AppEffect::SendPrompt { .. }))
+    );
 }
 
 #[test]

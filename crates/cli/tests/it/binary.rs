@@ -65,7 +65,7 @@ pub(crate) fn exec(cwd: &Path, flags: &[&str], lines: &str) -> Vec<Value> {
 }
 
 /// As long as an answer is waited for. Far more than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A `haft exec` that is talked to line by line. It ends with this.
 pub(crate) struct Conversation {
@@ -118,7 +118,7 @@ impl Conversation {
     }
 
     pub(crate) fn hear(&mut self) -> Value {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(TIMEOUT) {
             Ok(line) => serde_json::from_str(&line).unwrap(),
             Err(error) => panic!(
                 "nothing came after {}: {error}; {}",
@@ -148,7 +148,7 @@ impl Conversation {
                 return status.code().unwrap_or(-1);
             }
             let state = || self.state();
-            assert!(since.elapsed() < PATIENCE, "it does not end; {}", state());
+            assert!(since.elapsed() < TIMEOUT, "it does not end; {}", state());
             thread::sleep(Duration::from_millis(2));
         }
     }

@@ -452,7 +452,8 @@ fn what_lists_processes_says_what_it_cannot_show() {
         }
         let (text, _, asked) = run(&mut talk, line, false);
         assert!(asked.is_empty(), "{line}: {asked:?}");
-        let told = format!("{name} ran in a sandbox, which shows only this command's own processes");
+        let told =
+            format!("{name} ran in a sandbox, which shows only this command's own processes");
         assert!(text.contains(&told), "{line}: {text}");
     }
     assert_eq!(talk.end(), 0);

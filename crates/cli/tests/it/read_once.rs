@@ -83,7 +83,12 @@ async fn a_command_line_is_read_once_a_call() {
     ];
     for line in lines {
         let finished = haft.call("Bash", json!({ "command": line })).await;
-        assert_eq!(read_counter::read_count(line), 1, "{line}: {}", finished.text());
+        assert_eq!(
+            read_counter::read_count(line),
+            1,
+            "{line}: {}",
+            finished.text()
+        );
     }
     // The same line in another call is read anew: the directory, or the files, may be others.
     let again = "echo read-once";

@@ -12,11 +12,11 @@ use std::{
 use haft_contract::{BoxFuture, CallContext, ToolOutput};
 use tokio::time::Instant;
 
-use super::{Layer, LayerResult, LayerSettings, LayerChain};
+use super::{Layer, LayerChain, LayerResult, LayerSettings};
 use crate::pipeline::AdmittedCall;
 
 /// The maximum number of cached results.
-const MOST_ENTRIES: usize = 256;
+const MAX_ENTRIES: usize = 256;
 
 /// Caches results.
 #[derive(Debug)]
@@ -92,10 +92,10 @@ impl Layer for CacheLayer {
             let mut entries = self.entries();
             // Patches must be applied each time, so a result with patches is not cached.
             if entries.changes == changes && output.patches.is_empty() && !output.failed {
-                if entries.results.len() >= MOST_ENTRIES {
+                if entries.results.len() >= MAX_ENTRIES {
                     entries.results.retain(|_, (until, _)| now < *until);
                 }
-                if entries.results.len() < MOST_ENTRIES {
+                if entries.results.len() < MAX_ENTRIES {
                     entries
                         .results
                         .insert(key, (now + keep_for, output.clone()));

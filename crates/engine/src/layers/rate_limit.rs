@@ -9,7 +9,7 @@ use std::{
 use haft_contract::{BoxFuture, CallContext, CallRate, ToolError};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Layer, LayerResult, LayerSettings, LayerChain};
+use super::{Layer, LayerChain, LayerResult, LayerSettings};
 use crate::pipeline::AdmittedCall;
 
 /// Delays calls that exceed the rate. A burst of `calls` calls runs immediately; after that, one

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::{BoxFuture, CallContext, ToolError};
 use tokio::time;
 
-use super::{Layer, LayerResult, LayerSettings, LayerChain};
+use super::{Layer, LayerChain, LayerResult, LayerSettings};
 use crate::pipeline::{AdmittedCall, execute};
 
 /// Ends calls that exceed their timeout.
@@ -35,7 +35,9 @@ impl Layer for TimeoutLayer {
             let mut running = next.run(cx);
             match time::timeout(limit, &mut running).await {
                 Ok(result) => result,
-                Err(_) if call.call().effects_kind().may_be_dropped => Err(ToolError::TimedOut(limit)),
+                Err(_) if call.call().effects_kind().may_be_dropped => {
+                    Err(ToolError::TimedOut(limit))
+                }
                 Err(_) => {
                     // This token belongs to this run only: a timeout is not an interrupt by the
                     // user.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use haft_contract::{BoxFuture, CallContext, Content};
 
-use super::{Layer, LayerResult, LayerChain};
+use super::{Layer, LayerChain, LayerResult};
 use crate::pipeline::AdmittedCall;
 
 /// The tracing target of these lines.

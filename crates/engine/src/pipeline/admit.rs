@@ -35,7 +35,7 @@ use crate::{
     Engine, SessionContext,
     hooks::HookEventKind,
     permissions::{
-        DecisionBehavior, CallFacts, Decision, DecisionReason, HookPermission, PathContext, Policy,
+        CallFacts, Decision, DecisionBehavior, DecisionReason, HookPermission, PathContext, Policy,
         approval_parts, decide, find_look_alikes, suggest,
     },
     scheduler::CallSlot,
@@ -178,7 +178,10 @@ struct CallAdmission<'a> {
 
 impl CallAdmission<'_> {
     /// Runs all steps, once for each version of the input.
-    async fn run(&mut self, mut prepared: PreparedCall) -> Result<(PreparedCall, CallGrants), EarlyResult> {
+    async fn run(
+        &mut self,
+        mut prepared: PreparedCall,
+    ) -> Result<(PreparedCall, CallGrants), EarlyResult> {
         let mut hook_permission = HookPermission::NoAnswer;
         let mut hooks_have_run = false;
         if let Some(input) = prepared.bound.complete_input(self.cx).await {
@@ -279,7 +282,8 @@ impl CallAdmission<'_> {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
             let allow_text = decision.reason.to_string();
-            let mut ask_reason = (decision.behavior == DecisionBehavior::Ask).then_some(decision.reason);
+            let mut ask_reason =
+                (decision.behavior == DecisionBehavior::Ask).then_some(decision.reason);
             if ask_reason.is_none()
                 && let Some(CheckOutcome::Ask(reason)) = &checked
             {
@@ -508,7 +512,11 @@ impl CallAdmission<'_> {
         };
         let preview = prepared.bound.preview(&self.check_context(facts)).await;
         let asked_parts = approval_parts::parts(&self.policy, facts);
-        let rule_store = self.engine.rule_store.as_ref().filter(|_| !rules.is_empty());
+        let rule_store = self
+            .engine
+            .rule_store
+            .as_ref()
+            .filter(|_| !rules.is_empty());
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,
@@ -622,7 +630,11 @@ impl CallAdmission<'_> {
     }
 
     /// Notifies the hooks that the call is denied without asking.
-    async fn fire_permission_denied(&mut self, prepared: &PreparedCall, ask_reason: &DecisionReason) {
+    async fn fire_permission_denied(
+        &mut self,
+        prepared: &PreparedCall,
+        ask_reason: &DecisionReason,
+    ) {
         let (engine, context, path_context) = (self.engine, self.context, &self.path_context);
         let (reason, notes) = (ask_reason.to_string(), &mut self.effects.notes);
         let hooks_done =

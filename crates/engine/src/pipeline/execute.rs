@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{AdmittedCall, PreparedCall};
 use crate::{
-    layers::{LayerStack, LayerChain},
+    layers::{LayerChain, LayerStack},
     schema::SchemaValidator,
 };
 

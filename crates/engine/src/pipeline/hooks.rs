@@ -356,16 +356,16 @@ pub(crate) async fn run_post_tool_use(
 
 /// Returns a long text without its middle part.
 fn middle_cut(text: &str) -> String {
-    const LONGEST: usize = 10_000;
+    const MAX_LENGTH: usize = 10_000;
     let length = text.chars().count();
-    if length <= LONGEST {
+    if length <= MAX_LENGTH {
         return text.to_owned();
     }
-    let start: String = text.chars().take(LONGEST / 2).collect();
-    let end: String = text.chars().skip(length - LONGEST / 2).collect();
+    let start: String = text.chars().take(MAX_LENGTH / 2).collect();
+    let end: String = text.chars().skip(length - MAX_LENGTH / 2).collect();
     format!(
         "{start}\n[{} characters are left out]\n{end}",
-        length - LONGEST
+        length - MAX_LENGTH
     )
 }
 

@@ -50,7 +50,8 @@ impl PreparedCall {
     /// Returns the effects of the call.
     pub fn effects(&self) -> Effects {
         let effects = self.bound.effects();
-        self.effects_kind.get_or_init(|| EffectsKind::from_effects(&effects));
+        self.effects_kind
+            .get_or_init(|| EffectsKind::from_effects(&effects));
         *self.last_effects() = Some(effects.clone());
         effects
     }
@@ -64,7 +65,9 @@ impl PreparedCall {
     }
 
     fn last_effects(&self) -> MutexGuard<'_, Option<Effects>> {
-        self.last_effects.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_effects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the kind of its effects. Cheaper than the effects, which may access files.

@@ -9,9 +9,9 @@ use crate::{
 };
 
 /// The maximum number of reported problems.
-const MOST_PROBLEMS: usize = 8;
+const MAX_PROBLEMS: usize = 8;
 /// The maximum number of characters of a value that are repeated in a message.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// Returns all problems of the input, or `None`.
 pub(super) fn problems(
@@ -30,9 +30,9 @@ pub(super) fn problems(
             }
         }
     }
-    let more = problems.len().saturating_sub(MOST_PROBLEMS);
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
-        problems.truncate(MOST_PROBLEMS);
+        problems.truncate(MAX_PROBLEMS);
         problems.push(format!("and {more} more"));
     }
     Some(problems)
@@ -264,10 +264,10 @@ fn shown(value: &Value) -> String {
         Value::Object(_) => return "an object".to_owned(),
     };
     let text = value.to_string();
-    if text.chars().count() <= MOST_SHOWN {
+    if text.chars().count() <= MAX_SHOWN {
         return format!("{kind} {text}");
     }
-    let head: String = text.chars().take(MOST_SHOWN).collect();
+    let head: String = text.chars().take(MAX_SHOWN).collect();
     format!("{kind} {head}… ({} characters)", text.chars().count())
 }
 

@@ -76,7 +76,10 @@ impl ToolSelection {
 }
 
 /// Applies the filters. Also returns the names that match no tool.
-pub(super) async fn apply(registry: ToolRegistry, filters: &ToolFilters) -> (ToolRegistry, Vec<String>) {
+pub(super) async fn apply(
+    registry: ToolRegistry,
+    filters: &ToolFilters,
+) -> (ToolRegistry, Vec<String>) {
     let asked = match &filters.tools {
         ToolSelection::All => &[][..],
         ToolSelection::AllAnd(names) | ToolSelection::Only(names) => names,
@@ -114,7 +117,8 @@ pub(super) async fn apply(registry: ToolRegistry, filters: &ToolFilters) -> (Too
 
 /// Returns whether the tool is banned.
 pub(super) fn is_denied(spec: &ToolSpec, filters: &ToolFilters) -> bool {
-    filters.deny.iter().any(|name| answers_to(spec, name)) || filters.rules.find_tool_ban(spec).is_some()
+    filters.deny.iter().any(|name| answers_to(spec, name))
+        || filters.rules.find_tool_ban(spec).is_some()
 }
 
 fn answers_to(spec: &ToolSpec, name: &str) -> bool {

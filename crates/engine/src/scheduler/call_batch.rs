@@ -396,7 +396,12 @@ impl BatchInner {
     }
 
     /// Runs a call when a slot is free.
-    async fn run(&self, prepared: PreparedCall, cx: &CallContext, inner: &NestedNotes) -> CallResult {
+    async fn run(
+        &self,
+        prepared: PreparedCall,
+        cx: &CallContext,
+        inner: &NestedNotes,
+    ) -> CallResult {
         let started = Instant::now();
         let mut slot = CallSlot::acquire(&self.shared.slots).await;
         let context = self.shared.context().context.clone();

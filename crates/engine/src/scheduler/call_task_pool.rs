@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The maximum number of allocations that are kept for reuse.
-const MOST_KEPT: usize = 16;
+const MAX_STORED: usize = 16;
 
 /// A task that the pool can run.
 pub(super) trait PoolableTask: Send + 'static {
@@ -115,7 +115,7 @@ impl<W: PoolableTask> Future for PooledCall<W> {
         }
         if let Some(done) = self.task.take() {
             let mut kept = self.pool.pooled();
-            if kept.len() < MOST_KEPT {
+            if kept.len() < MAX_STORED {
                 kept.push(done);
             }
         }
@@ -166,12 +166,12 @@ mod tests {
         assert_eq!(Arc::strong_count(&held), 2);
         drop(begun);
         assert_eq!((boxes.pooled().len(), Arc::strong_count(&held)), (0, 1));
-        let many: Vec<_> = (0..2 * MOST_KEPT)
+        let many: Vec<_> = (0..2 * MAX_STORED)
             .map(|_| boxes.boxed(work(true)))
             .collect();
         for call in many {
             call.await;
         }
-        assert_eq!(boxes.pooled().len(), MOST_KEPT);
+        assert_eq!(boxes.pooled().len(), MAX_STORED);
     }
 }

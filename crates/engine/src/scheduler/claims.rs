@@ -95,7 +95,10 @@ fn may_overlap<'a>(
 
 fn places(reach: &PathReach) -> Vec<ClaimedPath> {
     match reach {
-        PathReach::Paths(paths) => paths.iter().map(|path| ClaimedPath::from_path(path)).collect(),
+        PathReach::Paths(paths) => paths
+            .iter()
+            .map(|path| ClaimedPath::from_path(path))
+            .collect(),
         PathReach::Nothing | PathReach::Anything => Vec::new(),
     }
 }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalRule, SchemaKeyword, NodeId, NumericBound, SchemaNode, SchemaProblemKind, SchemaValidator,
-    SizeUnit, UnevaluatedKeyword,
+    AdditionalRule, NodeId, NumericBound, SchemaKeyword, SchemaNode, SchemaProblemKind,
+    SchemaValidator, SizeUnit, UnevaluatedKeyword,
     check_context::{
         CheckContext, CheckEffort, DynamicScope, EvaluatedParts, InstanceLocation, MAX_DEPTH,
         PathSegment, PathStep, ProblemSink, shown,

@@ -13,7 +13,7 @@ const MAX_STEPS: u32 = 1_000_000;
 pub(super) const MAX_DEPTH: u32 = 200;
 
 /// The maximum number of characters of a value in a message.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// The current path in the value, and the resources and references that led to it.
 #[derive(Clone, Copy)]
@@ -159,9 +159,9 @@ fn pointer(path: Option<&PathStep<'_>>) -> String {
 /// Returns a shortened value.
 pub(super) fn shown(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= MOST_SHOWN {
+    if text.chars().count() <= MAX_SHOWN {
         return text;
     }
-    let head: String = text.chars().take(MOST_SHOWN).collect();
+    let head: String = text.chars().take(MAX_SHOWN).collect();
     format!("{head}…")
 }

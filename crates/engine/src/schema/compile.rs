@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalRule, SchemaKeyword, NodeId, SchemaError, SchemaNode, SchemaValidator, SizeUnit,
+    AdditionalRule, NodeId, SchemaError, SchemaKeyword, SchemaNode, SchemaValidator, SizeUnit,
     UnevaluatedKeyword,
     draft::SchemaDraft,
     format::StringFormat,
@@ -38,9 +38,9 @@ struct WaitingSchema<'s> {
 
 impl<'s> SchemaCompiler<'s> {
     pub(super) fn compile(schema: &'s Value) -> Result<SchemaValidator, SchemaError> {
-        let draft = schema
-            .as_object()
-            .map_or(SchemaDraft::Of2020, |map| SchemaDraft::from_schema(map, SchemaDraft::Of2020));
+        let draft = schema.as_object().map_or(SchemaDraft::Of2020, |map| {
+            SchemaDraft::from_schema(map, SchemaDraft::Of2020)
+        });
         let mut compiler = Self::new(schema, draft, true);
         let root = compiler.node(schema, 0, "#")?;
         compiler.fill_waiting()?;
@@ -187,7 +187,9 @@ impl<'s> SchemaCompiler<'s> {
                 self.reference(text(keyword, value, here)?, here, keyword)?
             }
             "type" => Some(SchemaKeyword::Types(types(value, here)?)),
-            "enum" => Some(SchemaKeyword::OneOfValues(list(keyword, value, here)?.clone())),
+            "enum" => Some(SchemaKeyword::OneOfValues(
+                list(keyword, value, here)?.clone(),
+            )),
             "const" if draft >= SchemaDraft::Six => Some(SchemaKeyword::Equal(value.clone())),
             "multipleOf" => {
                 let unit = limit(keyword, value, here)?;
@@ -224,9 +226,11 @@ impl<'s> SchemaCompiler<'s> {
                 then: self.optional(all.get("then"), here)?,
                 otherwise: self.optional(all.get("else"), here)?,
             }),
-            "propertyNames" if draft >= SchemaDraft::Six => {
-                Some(SchemaKeyword::Names(self.node(value, here.resource, "#")?))
-            }
+            "propertyNames" if draft >= SchemaDraft::Six => Some(SchemaKeyword::Names(self.node(
+                value,
+                here.resource,
+                "#",
+            )?)),
             "contains" if draft >= SchemaDraft::Six => Some(self.contains(value, all, here)?),
             "minContains" | "maxContains" if draft >= SchemaDraft::Of2019 => {
                 count(keyword, value, here)?;
@@ -428,7 +432,9 @@ impl<'s> SchemaCompiler<'s> {
         here: SchemaPlace<'_>,
     ) -> Result<SchemaKeyword, SchemaError> {
         let limit = |keyword: &str| match all.get(keyword) {
-            Some(value) if here.draft >= SchemaDraft::Of2019 => count(keyword, value, here).map(Some),
+            Some(value) if here.draft >= SchemaDraft::Of2019 => {
+                count(keyword, value, here).map(Some)
+            }
             _ => Ok(None),
         };
         Ok(SchemaKeyword::Contains {
@@ -457,9 +463,10 @@ impl<'s> SchemaCompiler<'s> {
                 Value::Array(_) if keyword != "dependentSchemas" => {
                     SchemaKeyword::Dependent(name.clone(), names(keyword, needed, here)?)
                 }
-                schema if keyword != "dependentRequired" => {
-                    SchemaKeyword::DependentSchema(name.clone(), self.node(schema, here.resource, "#")?)
-                }
+                schema if keyword != "dependentRequired" => SchemaKeyword::DependentSchema(
+                    name.clone(),
+                    self.node(schema, here.resource, "#")?,
+                ),
                 _ => return Err(here.error(keyword, "it must hold lists of names")),
             });
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Number, Value};
 
 use super::{
-    SchemaKeyword, NumericBound, SchemaError, SizeUnit, TypeSet,
+    NumericBound, SchemaError, SchemaKeyword, SizeUnit, TypeSet,
     draft::{SchemaDraft, SubschemaShape, escaped},
     number,
 };

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, ToolProfile,
-    RuleScope, Services, Tool, ToolError, ToolOrigin, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, RuleScope,
+    Services, Tool, ToolError, ToolOrigin, ToolOutput, ToolProfile,
 };
 use haft_engine::{
-    Engine, ToolRegistry, Scheduler, SessionContext,
+    Engine, Scheduler, SessionContext, ToolRegistry,
     hook_conditions::read,
     hooks::Hooks,
-    permissions::{List, RuleSource, RuleStore, RuleSet, SettingsScope},
+    permissions::{List, RuleSet, RuleSource, RuleStore, SettingsScope},
     settings::{LocalRules, SettingsPlaces},
 };
 use haft_testkit::{TempProject, toy_tools};

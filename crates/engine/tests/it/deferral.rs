@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_contract::{ContextPatch, DynTool, ToolProfile, ToolOrigin, ToolRole};
+use haft_contract::{ContextPatch, DynTool, ToolOrigin, ToolProfile, ToolRole};
 use haft_engine::{
-    Engine, ToolRegistry, Scheduler, SessionContext, ToolFilters, ToolFormat,
+    Engine, Scheduler, SessionContext, ToolFilters, ToolFormat, ToolRegistry,
     pool::{DeferralMode, ToolSelection, definitions::estimated_tokens},
 };
 use haft_testkit::{TempProject, toy_tools::ProfileOnlyTool};

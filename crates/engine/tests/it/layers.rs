@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Effects, PermissionMode, ToolProfile, CallRate, Tool, ToolError, ToolOutput,
+    CallContext, CallRate, Effects, PermissionMode, Tool, ToolError, ToolOutput, ToolProfile,
 };
 use haft_engine::{
     Engine, Scheduler, SessionContext,

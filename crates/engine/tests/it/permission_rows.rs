@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    Engine, ToolRegistry, SessionContext, ToolFilters,
+    Engine, SessionContext, ToolFilters, ToolRegistry,
     permissions::{
-        DecisionBehavior, List, PatternBases, PermissionSettings, Policy, RuleSource, RuleSet,
+        DecisionBehavior, List, PatternBases, PermissionSettings, Policy, RuleSet, RuleSource,
         SandboxSettings, SettingsScope, decide,
     },
 };
@@ -45,8 +45,13 @@ fn policy(machine: &Machine, mode: PermissionMode, rules: &[(List, &str)]) -> Po
     };
     let mut all = RuleSet::default();
     for (list, text) in rules {
-        all.add(*list, text, RuleSource::from_scope(SettingsScope::Project), &bases)
-            .unwrap();
+        all.add(
+            *list,
+            text,
+            RuleSource::from_scope(SettingsScope::Project),
+            &bases,
+        )
+        .unwrap();
     }
     Policy {
         rules: all.into(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use haft_engine::permissions::{
-    HookPermission, List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SettingsScope,
+    HookPermission, List, PathContext, PatternBases, Policy, RuleSet, RuleSource, SettingsScope,
     decide,
 };
 use serde_json::Value;
@@ -39,7 +39,12 @@ fn every_vector_is_decided_as_it_says() {
         let mut warned = false;
         for list in [List::Deny, List::Ask, List::Allow] {
             for text in vector[list.name()].as_array().unwrap() {
-                let added = rules.add(list, text.as_str().unwrap(), RuleSource::from_scope(scope), &bases);
+                let added = rules.add(
+                    list,
+                    text.as_str().unwrap(),
+                    RuleSource::from_scope(scope),
+                    &bases,
+                );
                 warned |= added.is_err();
             }
         }

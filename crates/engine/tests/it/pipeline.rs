@@ -5,7 +5,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, SessionContext,
-    permissions::{List, RuleSource, RuleSet, SettingsScope},
+    permissions::{List, RuleSet, RuleSource, SettingsScope},
     pipeline::INTERRUPTED,
 };
 use haft_testkit::{TempProject, TestingPermission};

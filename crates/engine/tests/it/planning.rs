@@ -4,15 +4,15 @@ use std::{collections::BTreeSet, fs, os::unix::fs::symlink, sync::Arc};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, ContextPatch, Effects,
-    PermissionMode, ToolProfile, SettingRisk, SettingsAccess, Tool, ToolError, ToolOutput,
+    PermissionMode, SettingRisk, SettingsAccess, Tool, ToolError, ToolOutput, ToolProfile,
 };
 use haft_engine::{
     CallResult, Engine, SessionContext,
     hook_conditions::read,
     hooks::Hooks,
     permissions::{
-        DecisionBehavior, List, PathContext, PatternBases, PermissionSettings, Policy, RuleSource, RuleSet,
-        SettingsScope, decide,
+        DecisionBehavior, List, PathContext, PatternBases, PermissionSettings, Policy, RuleSet,
+        RuleSource, SettingsScope, decide,
     },
     settings::{SettingsFiles, SettingsFlags},
 };
@@ -100,7 +100,10 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
         ..planning.clone()
     };
     let inside = json!({"file_path": project.path("p/x.md"), "content": ""});
-    assert_eq!(verdict(&strict, &project, "Write", &inside), DecisionBehavior::Deny);
+    assert_eq!(
+        verdict(&strict, &project, "Write", &inside),
+        DecisionBehavior::Deny
+    );
     // A link in its place leads elsewhere.
     symlink(project.path("p/a"), &plan).unwrap();
     let linked = policy(PermissionMode::Plan);

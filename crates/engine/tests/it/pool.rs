@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    BoundCall, BoxFuture, CallContext, DynTool, ToolProfile, Tool, ToolError, ToolOutput, ToolSpec,
+    BoundCall, BoxFuture, CallContext, DynTool, Tool, ToolError, ToolOutput, ToolProfile, ToolSpec,
     erase,
 };
 use haft_engine::{
-    Pool, ToolRegistry, ToolFilters, ToolFormat,
+    Pool, ToolFilters, ToolFormat, ToolRegistry,
     pool::{DeferralMode, ToolSelection, definitions::estimated_tokens},
 };
 use haft_testkit::toy_tools;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    CallContext, DeferredTools, DynTool, ToolProfile, RuleList, RuleMatch, ToolOrigin, ToolRole,
+    CallContext, DeferredTools, DynTool, RuleList, RuleMatch, ToolOrigin, ToolProfile, ToolRole,
     ToolUse,
 };
 use haft_engine::{
-    Engine, Pool, ToolRegistry, Scheduler, SessionContext, ToolFilters, ToolFormat,
-    permissions::{RuleSource, RuleSet, SettingsScope},
+    Engine, Pool, Scheduler, SessionContext, ToolFilters, ToolFormat, ToolRegistry,
+    permissions::{RuleSet, RuleSource, SettingsScope},
 };
 use haft_testkit::{TempProject, toy_tools, toy_tools::ProfileOnlyTool};
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! What a model reads of calls that may not run: why, and what to do about it.
 
 use haft_contract::{
-    CallContext, Effects, PermissionMode, ToolProfile, RuleMatch, Tool, ToolError, ToolOutput,
-    ToolPermission,
+    CallContext, Effects, PermissionMode, RuleMatch, Tool, ToolError, ToolOutput, ToolPermission,
+    ToolProfile,
 };
 use haft_engine::{
-    Engine, ToolRegistry, SessionContext,
-    permissions::{List, RuleSource, RuleSet, SettingsScope},
+    Engine, SessionContext, ToolRegistry,
+    permissions::{List, RuleSet, RuleSource, SettingsScope},
 };
 use haft_testkit::{TempProject, toy_tools};
 use schemars::JsonSchema;

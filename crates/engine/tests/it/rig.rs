@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_contract::{PermissionMode, Services, Tool, ToolUse};
-use haft_engine::{CallResult, Engine, EngineBuilder, ToolRegistry, Scheduler, SessionContext};
+use haft_engine::{CallResult, Engine, EngineBuilder, Scheduler, SessionContext, ToolRegistry};
 use haft_testkit::{TempProject, toy_tools};
 use serde_json::Value;
 

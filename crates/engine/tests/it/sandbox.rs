@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    Engine, ToolRegistry, Scheduler,
+    Engine, Scheduler, ToolRegistry,
     permissions::{PermissionSettings, SandboxSettings},
     settings::{SettingsFlags, SettingsWatch},
 };

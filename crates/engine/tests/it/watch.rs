@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use haft_contract::{Content, PermissionMode};
 use haft_engine::{
-    Engine, ToolRegistry, Scheduler, SessionContext,
+    Engine, Scheduler, SessionContext, ToolRegistry,
     settings::{SettingsFlags, SettingsWatch},
 };
 use haft_testkit::toy_tools;

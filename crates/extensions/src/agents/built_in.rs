@@ -17,7 +17,7 @@ const CHANGING: [&str; 6] = [
 
 /// The only tools of an agent that mainly thinks about its prompt. They neither change nor run
 /// anything.
-const LOOKING: [&str; 5] = ["Glob", "Grep", "LS", "Read", "Think"];
+const READ_ONLY_TOOLS: [&str; 5] = ["Glob", "Grep", "LS", "Read", "Think"];
 
 pub(super) fn all() -> [AgentDefinition; 4] {
     let [explore, plan] = EXPLORE_AND_PLAN;
@@ -51,7 +51,7 @@ pub(super) fn all() -> [AgentDefinition; 4] {
                 include_str!("architect.md"),
                 &[],
             ),
-            &LOOKING,
+            &READ_ONLY_TOOLS,
         ),
     ]
 }

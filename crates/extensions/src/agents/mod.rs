@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionWarning,
-    bounded_read::{self, LONGEST},
+    bounded_read::{self, MAX_LENGTH},
     front_matter::{self, FrontMatterFields},
 };
 
@@ -128,7 +128,7 @@ impl AgentReader {
     }
 
     fn read_file(&mut self, file: &Path, origin: ExtensionOrigin, prefix: &str) {
-        let text = match bounded_read::read(file, LONGEST) {
+        let text = match bounded_read::read(file, MAX_LENGTH) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {

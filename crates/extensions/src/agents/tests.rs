@@ -219,9 +219,11 @@ fn the_kinds_we_bring_can_be_left_out_or_replaced() {
             .collect()
     };
     let variable = |set: &'static str| move |name: &str| (name == set).then(|| "1".to_owned());
-    let options = AgentOptions::from_environment(variable("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"));
+    let options =
+        AgentOptions::from_environment(variable("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"));
     assert!(names(&options).is_empty());
-    let options = AgentOptions::from_environment(variable("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"));
+    let options =
+        AgentOptions::from_environment(variable("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"));
     assert_eq!(names(&options), ["architect", "general-purpose"]);
     write(&places.user.join("agents/x.md"), &agent("Explore", "mine"));
     let (agents, _) = Agents::load(&places, &AgentOptions::default());

@@ -13,24 +13,24 @@ use super::{
 };
 use crate::{
     ExtensionPlaces, ExtensionWarning,
-    bounded_read::{self, LONGEST, real},
+    bounded_read::{self, MAX_LENGTH, real},
     front_matter,
     markdown::{mentions, without_comments},
     patterns::PathPatterns,
 };
 
 /// The maximum depth of imports.
-const DEEPEST_IMPORT: usize = 4;
+const MAX_IMPORT_DEPTH: usize = 4;
 
 /// The maximum number of imports in one file.
-const MOST_IMPORTS: usize = 100;
+const MAX_IMPORTS: usize = 100;
 
 /// The maximum size of all memory files together, in bytes, so that space remains for the task
 /// itself.
-const MOST_TOGETHER: usize = 1024 * 1024;
+const MAX_TOTAL_BYTES: usize = 1024 * 1024;
 
 /// The maximum number of files that are opened.
-const MOST_FILES: usize = 1000;
+const MAX_FILES: usize = 1000;
 
 /// The maximum number of lines of auto memory; `KEPT_BYTES` is the maximum size.
 const KEPT_LINES: usize = 200;
@@ -251,12 +251,12 @@ impl<'a> MemoryReader<'a> {
         }
         let text = without_comments(text);
         let named = Some(path.to_path_buf());
-        let is_deepest = chain.len() > DEEPEST_IMPORT;
+        let is_deepest = chain.len() > MAX_IMPORT_DEPTH;
         if !self.add_file(named, owner, reason, text.clone(), Vec::new()) || is_deepest {
             return;
         }
         let further = [chain, &[path]].concat();
-        for import in mentions(&text).into_iter().take(MOST_IMPORTS) {
+        for import in mentions(&text).into_iter().take(MAX_IMPORTS) {
             let Some(target) = self.resolve(import, path) else {
                 continue;
             };
@@ -333,15 +333,15 @@ impl<'a> MemoryReader<'a> {
     /// Returns the text of a file, unless it was already read or a limit is reached.
     fn text(&mut self, path: &Path, real: &Path) -> Option<String> {
         let is_known = self.state.seen.contains(real);
-        if is_known || self.state.total > MOST_TOGETHER || self.state.opened == MOST_FILES {
+        if is_known || self.state.total > MAX_TOTAL_BYTES || self.state.opened == MAX_FILES {
             return None;
         }
         self.state.opened += 1;
-        match bounded_read::read_real(real, LONGEST) {
+        match bounded_read::read_real(real, MAX_LENGTH) {
             Ok(Some(text)) if text.is_cut => {
                 let what = format!(
                     "it is longer than {} KiB: the rest is left out",
-                    LONGEST >> 10
+                    MAX_LENGTH >> 10
                 );
                 self.warnings.push(ExtensionWarning::new(path, what));
                 Some(text.text + "\n[the rest of this file is left out]")
@@ -373,7 +373,7 @@ impl<'a> MemoryReader<'a> {
             return false;
         }
         self.state.total += text.len();
-        if self.state.total > MOST_TOGETHER {
+        if self.state.total > MAX_TOTAL_BYTES {
             if !std::mem::replace(&mut self.state.has_warned, true) {
                 self.warnings.push(ExtensionWarning {
                     file: path,
@@ -381,7 +381,7 @@ impl<'a> MemoryReader<'a> {
                     message: format!(
                         "memory files are longer than {} KiB together: this one and what follows are \
                          left out",
-                        MOST_TOGETHER >> 10
+                        MAX_TOTAL_BYTES >> 10
                     ),
                 });
             }

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use super::render;
 use crate::{
     ExtensionOrigin, ExtensionWarning,
-    bounded_read::{self, LONGEST},
+    bounded_read::{self, MAX_LENGTH},
     front_matter::{self, FrontMatterFields},
 };
 
 /// The maximum length of a description that is taken from the text, in bytes.
-const LONGEST_MADE: usize = 1536;
+const MAX_DERIVED_LENGTH: usize = 1536;
 
 /// The location of a skill or command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,13 +89,13 @@ impl Skill {
         found: FoundSkill,
         warnings: &mut Vec<ExtensionWarning>,
     ) -> io::Result<Option<(Self, String)>> {
-        let Some(text) = bounded_read::read(&found.file, LONGEST)? else {
+        let Some(text) = bounded_read::read(&found.file, MAX_LENGTH)? else {
             return Ok(None);
         };
         if text.is_cut {
             let what = format!(
                 "it is longer than {} KiB: the rest is left out",
-                LONGEST >> 10
+                MAX_LENGTH >> 10
             );
             warnings.push(ExtensionWarning::new(&found.file, what));
         }
@@ -258,14 +258,14 @@ fn first_paragraph(body: &str) -> String {
             paragraph.push(' ');
         }
         paragraph += line;
-        if paragraph.len() > LONGEST_MADE {
+        if paragraph.len() > MAX_DERIVED_LENGTH {
             break;
         }
     }
     if paragraph.is_empty() {
         paragraph = heading.unwrap_or_default().to_owned();
     }
-    paragraph.chars().take(LONGEST_MADE).collect()
+    paragraph.chars().take(MAX_DERIVED_LENGTH).collect()
 }
 
 /// Returns the name of a command by its path: `a/b.md` is `a:b`.
@@ -294,7 +294,7 @@ mod tests {
         }
         assert_eq!(
             first_paragraph(&"ä ".repeat(5000)).chars().count(),
-            LONGEST_MADE
+            MAX_DERIVED_LENGTH
         );
     }
 }

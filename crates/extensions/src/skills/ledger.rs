@@ -1,9 +1,9 @@
 //! The skills that the model has read.
 
-/// The number of characters of each skill that remain after compaction; `LONGEST_TOGETHER` is the
+/// The number of characters of each skill that remain after compaction; `MAX_TOTAL_LENGTH` is the
 /// limit for all.
-const LONGEST: usize = 20_000;
-const LONGEST_TOGETHER: usize = 100_000;
+const MAX_LENGTH: usize = 20_000;
+const MAX_TOTAL_LENGTH: usize = 100_000;
 
 /// The skill texts that are in the model's context, the latest last.
 #[derive(Debug, Default)]
@@ -34,10 +34,10 @@ impl SkillReadLedger {
 
     /// Returns the texts to keep after compaction, the latest first. The others are forgotten.
     pub(super) fn carry_over(&mut self) -> Vec<(String, String)> {
-        let mut left = LONGEST_TOGETHER;
+        let mut left = MAX_TOTAL_LENGTH;
         let mut kept = Vec::new();
         for mut entry in std::mem::take(&mut self.0).into_iter().rev() {
-            let most = LONGEST.min(left);
+            let most = MAX_LENGTH.min(left);
             if let Some((end, _)) = entry.text.char_indices().nth(most) {
                 entry.text.truncate(end);
                 entry.is_cut = true;
@@ -73,7 +73,7 @@ mod tests {
         assert!(ledger.record("a", "text"));
         assert!(!ledger.record("a", "text"));
         assert!(ledger.record("a", "other"));
-        let long = "ä".repeat(LONGEST + 1);
+        let long = "ä".repeat(MAX_LENGTH + 1);
         assert!(ledger.record("b", &long));
         let carried = ledger.carry_over();
         let names: Vec<&str> = carried.iter().map(|(name, _)| name.as_str()).collect();
@@ -87,7 +87,7 @@ mod tests {
     fn together_they_stay_within_bounds_and_the_oldest_go_first() {
         let mut ledger = SkillReadLedger::default();
         for at in 0..8 {
-            ledger.record(&at.to_string(), &"x".repeat(LONGEST));
+            ledger.record(&at.to_string(), &"x".repeat(MAX_LENGTH));
         }
         let carried = ledger.carry_over();
         let names: Vec<&str> = carried.iter().map(|(name, _)| name.as_str()).collect();

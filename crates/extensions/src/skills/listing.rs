@@ -3,10 +3,10 @@
 use super::Skill;
 
 /// The default of the maximum length of a description, in characters.
-pub(super) const LONGEST_DESCRIPTION: usize = 1536;
+pub(super) const MAX_DESCRIPTION: usize = 1536;
 
 /// Shorter descriptions are omitted, because they are useless.
-const SHORTEST_DESCRIPTION: usize = 24;
+const MIN_DESCRIPTION: usize = 24;
 
 /// Formats one line for each skill within `budget` characters: descriptions are shortened evenly,
 /// and names are listed up to the limit.
@@ -28,7 +28,7 @@ pub(super) fn lines(skills: &[&Skill], longest: usize, budget: usize) -> String 
     let mut left = budget;
     for (at, (skill, purpose)) in skills.iter().zip(&purposes).enumerate() {
         let purpose = match most {
-            most if most < SHORTEST_DESCRIPTION.min(longest) => String::new(),
+            most if most < MIN_DESCRIPTION.min(longest) => String::new(),
             most => cut(purpose, most),
         };
         let line = match purpose.is_empty() {

@@ -32,7 +32,7 @@ pub use render::{SkillCall, SkillPart, render};
 pub use settings::{SkillOverride, SkillSettings};
 
 /// The maximum number of skills in one folder.
-const MOST: usize = 1000;
+const MAX_COUNT: usize = 1000;
 
 /// A folder with this name is reserved for other programs.
 const RESERVED: &str = "synced";
@@ -417,12 +417,12 @@ impl SkillFinder<'_> {
         origin: ExtensionOrigin,
         plugin: Option<&(String, PathBuf)>,
     ) {
-        let entries = bounded_read::entries(folder, MOST);
-        if entries.len() > MOST {
-            let what = format!("it holds more than {MOST} skills: the rest is left out");
+        let entries = bounded_read::entries(folder, MAX_COUNT);
+        if entries.len() > MAX_COUNT {
+            let what = format!("it holds more than {MAX_COUNT} skills: the rest is left out");
             self.warnings.push(ExtensionWarning::new(folder, what));
         }
-        for folder in entries.into_iter().take(MOST) {
+        for folder in entries.into_iter().take(MAX_COUNT) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
             let file = folder.join("SKILL.md");
             if name == RESERVED || !folder.is_dir() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Skill, listing::LONGEST_DESCRIPTION};
+use super::{Skill, listing::MAX_DESCRIPTION};
 
 /// The assumed window size if it is not known, in tokens.
 const UNKNOWN_WINDOW: u64 = 200_000;
@@ -46,7 +46,7 @@ impl Default for SkillSettings {
             overrides: BTreeMap::new(),
             budget_fraction: 0.01,
             budget: None,
-            max_description_length: LONGEST_DESCRIPTION,
+            max_description_length: MAX_DESCRIPTION,
             without_commands: false,
         }
     }

@@ -8,7 +8,7 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, Approver, BoundCall, BoxFuture, CallContext, Content, DynTool,
-    Effects, Haft, PermissionMode, ToolProfile, RuleMatch, ToolError, ToolOutput, ToolPermission,
+    Effects, Haft, PermissionMode, RuleMatch, ToolError, ToolOutput, ToolPermission, ToolProfile,
     ToolSpec, ToolUse, tools::MemoryFolder,
 };
 use haft_testkit::TempProject;

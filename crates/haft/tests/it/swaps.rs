@@ -19,8 +19,8 @@ use haft::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, CallResult, Haft,
     PermissionMode,
     engine::{
-        layers::{Layer, LayerResult, LayerChain},
-        permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
+        layers::{Layer, LayerChain, LayerResult},
+        permissions::{List, PatternBases, RuleSet, RuleSource, SettingsScope},
         pipeline::AdmittedCall,
     },
 };

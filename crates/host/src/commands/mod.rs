@@ -31,7 +31,8 @@ use uuid::Uuid;
 pub use workspace::DirectoryFacts;
 
 use crate::{
-    PromptDelivery, SessionInput, event::EventEmitter, slash::SlashCommands, stop_signal::StopSignal,
+    PromptDelivery, SessionInput, event::EventEmitter, slash::SlashCommands,
+    stop_signal::StopSignal,
 };
 
 /// The prefix that selects the user's command if a built-in one has the same name.

@@ -17,7 +17,9 @@ pub use first_run::{
 };
 pub use memory_files::{MemoryPlace, MemoryScope};
 pub use rules::RuleInfo;
-pub use sessions::{PromptExchange, ExchangePart, RecentExchanges, SessionEntry, exchanges, session_entries};
+pub use sessions::{
+    ExchangePart, PromptExchange, RecentExchanges, SessionEntry, exchanges, session_entries,
+};
 pub(crate) use sessions::{TranscriptPrompt, prompts};
 pub use tasks::RunningTask;
 pub use todos::{TodoBoard, TodoEntry, TodoStatus};

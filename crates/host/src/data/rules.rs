@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use haft_contract::{RuleList, RuleScope};
 use haft_engine::{
-    permissions::{RuleSource, RuleSet, SettingsScope},
+    permissions::{RuleSet, RuleSource, SettingsScope},
     settings::LocalRules,
 };
 use serde_json::Value;

@@ -104,7 +104,9 @@ mod tests {
         let mut list = TodoBoard::default();
         list.update_from_result(&json!({"task": {"id": "1", "subject": "find"}}));
         list.update_from_result(&json!({"task": {"id": "2", "subject": "fix"}}));
-        list.update_from_result(&json!({"taskId": "1", "statusChange": {"from": "pending", "to": "completed"}}));
+        list.update_from_result(
+            &json!({"taskId": "1", "statusChange": {"from": "pending", "to": "completed"}}),
+        );
         let states: Vec<_> = list.todos.iter().map(|todo| todo.status).collect();
         assert_eq!(states, [TodoStatus::Done, TodoStatus::Open]);
         list.update_from_result(&json!({"taskId": "2", "statusChange": {"to": "deleted"}}));

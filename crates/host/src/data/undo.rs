@@ -150,9 +150,7 @@ impl SessionInput {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let cwd = &self.0.config.cwd;
         match which {
-            UndoWhich::Entry(id) => {
-                run_undo(services, &UndoTarget::Unit(id.clone()), preview, cwd)
-            }
+            UndoWhich::Entry(id) => run_undo(services, &UndoTarget::Unit(id.clone()), preview, cwd),
             UndoWhich::Since(message) => {
                 let since = self.time_of(*message)?;
                 run_undo(services, &UndoTarget::Since(since), preview, cwd)
@@ -252,12 +250,12 @@ pub(crate) enum UndoTarget {
 
 /// The maximum number of changes that are read.
 #[cfg(feature = "fs")]
-const MOST: usize = 1_000;
+const MAX_COUNT: usize = 1_000;
 
 #[cfg(feature = "fs")]
 fn list(services: &Services) -> Result<Vec<UndoEntry>, String> {
     use haft_tools::journal::UnitState;
-    let units = haft_tools::changes(services, MOST)?;
+    let units = haft_tools::changes(services, MAX_COUNT)?;
     let entries = units.into_iter().map(|unit| UndoEntry {
         files: unit
             .files

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{Services, ToolSpec, ToolUse};
 use haft_engine::{
-    Engine, ToolRegistry, SessionContext,
+    Engine, SessionContext, ToolRegistry,
     permissions::{CallFacts, rules::is_known},
 };
 use serde_json::{Map, Value, json};

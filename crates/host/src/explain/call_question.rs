@@ -7,8 +7,8 @@ use haft_contract::{PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
     permissions::{
-        DecisionBehavior, CallFacts, HookPermission, List, PatternBases, Policy, RuleSource, RuleSet,
-        SettingsScope, decide,
+        CallFacts, DecisionBehavior, HookPermission, List, PatternBases, Policy, RuleSet,
+        RuleSource, SettingsScope, decide,
         rules::{RuleProblem, UrlTarget, target},
     },
 };
@@ -58,7 +58,10 @@ impl CallExplainer {
     }
 
     /// Returns the decision and its reason. The error says what is wrong with the question.
-    pub async fn evaluate(&self, question: CallQuestion) -> Result<(DecisionBehavior, String), String> {
+    pub async fn evaluate(
+        &self,
+        question: CallQuestion,
+    ) -> Result<(DecisionBehavior, String), String> {
         if !question.cwd.is_absolute() {
             return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
         }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use haft_contract::Confinement;
 use haft_engine::permissions::{
-    DecisionBehavior, CallFacts, Decision, PartCoverage, Policy, approval_parts, confine, decide, profile,
+    CallFacts, Decision, DecisionBehavior, PartCoverage, Policy, approval_parts, confine, decide,
+    profile,
     sandbox::{ProfileReason, SettingsHosts},
     suggest, uncovered_parts,
 };

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    ToolAccess, BoundCall, BoxFuture, CallContext, DynTool, Effects, ToolProfile, RuleMatch, ToolError,
-    ToolOrigin, ToolOutput, ToolSpec,
+    BoundCall, BoxFuture, CallContext, DynTool, Effects, RuleMatch, ToolAccess, ToolError,
+    ToolOrigin, ToolOutput, ToolProfile, ToolSpec,
 };
 use serde_json::{Value, json};
 

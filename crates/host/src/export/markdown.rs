@@ -9,11 +9,11 @@ use std::fmt::Write;
 use haft_contract::CalendarTime;
 
 use super::outline::{
-    ItemKind, ExportOutline, OutlineAgent, OutlineCall, OutlineItem, OutlineMedia, OutlinePatch,
+    ExportOutline, ItemKind, OutlineAgent, OutlineCall, OutlineItem, OutlineMedia, OutlinePatch,
 };
 
 /// The maximum heading level.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 pub(super) fn render(outline: &ExportOutline) -> String {
     let mut writer = MarkdownWriter {
@@ -42,7 +42,7 @@ impl MarkdownWriter<'_> {
 
     fn heading(&mut self, level: usize, words: &str, time: Option<u64>) {
         let time = time.map(|time| format!(" · {}", clock(time)));
-        let marks = "#".repeat(level.min(DEEPEST));
+        let marks = "#".repeat(level.min(MAX_DEPTH));
         self.block(&format!("{marks} {words}{}", time.unwrap_or_default()));
     }
 

@@ -18,7 +18,7 @@ use super::{reader, visible::visible};
 const TITLE: usize = 90;
 
 /// The maximum number of reported lines that could not be read.
-const MOST_REPAIRS: usize = 12;
+const MAX_REPAIRS: usize = 12;
 
 #[derive(Debug, Serialize)]
 pub(super) struct ExportOutline {
@@ -220,9 +220,9 @@ impl ExportOutline {
                 prices,
             ));
         }
-        let more = repairs.len().saturating_sub(MOST_REPAIRS);
+        let more = repairs.len().saturating_sub(MAX_REPAIRS);
         if more > 0 {
-            repairs.truncate(MOST_REPAIRS);
+            repairs.truncate(MAX_REPAIRS);
             repairs.push(format!("… and {more} more"));
         }
         let loose = link(&mut agents, &launched_by);

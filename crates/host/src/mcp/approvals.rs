@@ -35,7 +35,7 @@ use crate::SessionConfig;
 
 /// The maximum number of stored entries per name, so that switching between them does not ask
 /// again.
-const MOST_ENTRIES: usize = 8;
+const MAX_ENTRIES: usize = 8;
 
 /// An approved tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -359,7 +359,7 @@ impl PinnedTools {
             let known = of_place.entry(entry.name.clone()).or_default();
             known.retain(|one| one.hash != server.hash);
             known.push(server);
-            let over = known.len().saturating_sub(MOST_ENTRIES);
+            let over = known.len().saturating_sub(MAX_ENTRIES);
             known.drain(..over);
             self.write(&all)
         };

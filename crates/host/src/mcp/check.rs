@@ -8,7 +8,7 @@ use std::{
 
 use haft_contract::{BoxFuture, CancellationToken};
 use haft_mcp::client::{
-    ClientHost, ServerElicitation, ElicitationAnswer, ServerEntry, ServerList, ServerScope, Servers,
+    ClientHost, ElicitationAnswer, ServerElicitation, ServerEntry, ServerList, ServerScope, Servers,
 };
 use serde_json::Value;
 
@@ -52,7 +52,9 @@ pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
 /// known.
 pub(crate) fn project_server_changes(config: &SessionConfig, name: &str, entry: &Value) -> String {
     match ServerEntry::read(name, entry, ServerScope::Project) {
-        Ok(entry) => PinnedTools::for_session(config, PinDecider::without_user()).entry_changes(&entry),
+        Ok(entry) => {
+            PinnedTools::for_session(config, PinDecider::without_user()).entry_changes(&entry)
+        }
         Err(_) => String::new(),
     }
 }

@@ -8,7 +8,7 @@ use haft_engine::{
     Engine, SessionContext,
     hooks::{HandlerOutput, HookEventKind, HookFormAction, HookFormAnswer},
 };
-use haft_mcp::client::{ServerElicitation, ElicitationAnswer, ElicitationKind};
+use haft_mcp::client::{ElicitationAnswer, ElicitationKind, ServerElicitation};
 use serde_json::{Map, Value, json};
 
 use crate::{event::EventEmitter, input::SharedState};
@@ -128,7 +128,11 @@ impl ElicitationHooks {
     }
 
     /// Notifies the hooks of the user's answer.
-    pub(crate) async fn notify_answered(&self, asked: &ServerElicitation, answer: &ElicitationAnswer) {
+    pub(crate) async fn notify_answered(
+        &self,
+        asked: &ServerElicitation,
+        answer: &ElicitationAnswer,
+    ) {
         let action = match answer {
             ElicitationAnswer::Accept(_) => HookFormAction::Accept,
             ElicitationAnswer::Decline => HookFormAction::Decline,

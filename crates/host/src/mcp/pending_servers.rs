@@ -10,7 +10,7 @@ use haft_contract::{BoxFuture, CancellationToken, PendingServers};
 use crate::input::SharedState;
 
 /// The maximum waiting time. The timeout of each server is shorter.
-const LONGEST: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Holds only a weak reference to the session.
 pub(crate) struct SessionPendingServers(Weak<SharedState>);
@@ -42,7 +42,7 @@ impl PendingServers for SessionPendingServers {
             let wanted = |name: &String| servers.is_empty() || servers.contains(name);
             let waiting = shared
                 .servers
-                .wait(|entry| wanted(&entry.name), LONGEST, &never);
+                .wait(|entry| wanted(&entry.name), TIMEOUT, &never);
             waiting.await;
         })
     }

@@ -15,7 +15,7 @@ use haft_contract::{
 };
 use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
-    ClientHost, ClientOptions, ServerElicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
+    ClientHost, ClientOptions, ElicitationAnswer, ElicitationKind, ServerElicitation, ServerLaunch,
     ServerScope,
 };
 use haft_models::{Http, HttpOptions};
@@ -39,7 +39,10 @@ pub trait ElicitationHost: Send + Sync {
     fn can_show_forms(&self) -> bool;
 
     /// Returns the user's answer; `None` if the program cannot show the form.
-    fn elicit<'a>(&'a self, asked: &'a ServerElicitation) -> BoxFuture<'a, Option<ElicitationAnswer>>;
+    fn elicit<'a>(
+        &'a self,
+        asked: &'a ServerElicitation,
+    ) -> BoxFuture<'a, Option<ElicitationAnswer>>;
 }
 
 /// The session, as seen by servers.
@@ -122,7 +125,9 @@ impl SessionHost {
     }
 
     fn program(&self) -> Option<&Arc<dyn ElicitationHost>> {
-        self.program.as_ref().filter(|program| program.can_show_forms())
+        self.program
+            .as_ref()
+            .filter(|program| program.can_show_forms())
     }
 }
 

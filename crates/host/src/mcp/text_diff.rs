@@ -1,13 +1,13 @@
 //! A line-by-line difference of two texts, for display.
 
 /// The maximum number of characters of a text that are stored.
-const KEPT: usize = 4_000;
+const MAX_CHARACTERS: usize = 4_000;
 /// The maximum number of lines of a difference that are shown.
 const SHOWN: usize = 40;
 
 /// Cuts a text to the length that is stored.
 pub(super) fn cut(text: &str) -> String {
-    text.chars().take(KEPT).collect()
+    text.chars().take(MAX_CHARACTERS).collect()
 }
 
 /// Returns the removed lines, then the added lines, each in their order.

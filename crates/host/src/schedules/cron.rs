@@ -16,7 +16,7 @@ use jiff::{
 /// century without a leap year.
 const HORIZON_DAYS: i32 = 9 * 366;
 /// The maximum length of an expression.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// A parsed cron expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ const FIELDS: [(&str, u32, u32); 5] = [
 impl CronExpression {
     /// Parses an expression. The error is text for the model.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Err("`cron` is too long.".to_owned());
         }
         let fields: Vec<&str> = text.split_whitespace().collect();

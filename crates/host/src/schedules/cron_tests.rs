@@ -305,7 +305,12 @@ fn what_it_means_in_words() {
     ];
     let told: Vec<String> = cases
         .iter()
-        .map(|cron| format!("{cron}: {}", CronExpression::parse(cron).unwrap().describe()))
+        .map(|cron| {
+            format!(
+                "{cron}: {}",
+                CronExpression::parse(cron).unwrap().describe()
+            )
+        })
         .collect();
     insta::assert_snapshot!(told.join("\n"));
 }

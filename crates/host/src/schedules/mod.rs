@@ -33,9 +33,9 @@ use jobs_file::{DurableJobs, StoredJob, read_session_jobs, write_session_jobs};
 use zone::ScheduleZone;
 
 /// The maximum number of schedules.
-const MOST: usize = 50;
+const MAX_COUNT: usize = 50;
 /// The maximum length of a prompt in bytes.
-const LONGEST_PROMPT: usize = 100_000;
+const MAX_PROMPT: usize = 100_000;
 /// The age at which a recurring job fires for the last time.
 const EXPIRES_MS: i64 = 7 * 24 * 3_600_000;
 /// The maximum delay of a recurring job.
@@ -340,7 +340,7 @@ impl SessionSchedules {
         match due {
             Some(due) if stored.recurring || due >= now => {
                 // Exceeding the limit means that haft did not write the file.
-                if state.jobs.len() < MOST {
+                if state.jobs.len() < MAX_COUNT {
                     state.jobs.push(ScheduledJob {
                         stored,
                         when,
@@ -460,10 +460,10 @@ impl SessionSchedules {
 
 impl ScheduleState {
     fn check_capacity(&self) -> Result<(), ToolError> {
-        match self.jobs.len() < MOST {
+        match self.jobs.len() < MAX_COUNT {
             true => Ok(()),
             false => Err(ToolError::Refused(format!(
-                "There are already {MOST} schedules, which is the maximum. Delete one first (CronList, \
+                "There are already {MAX_COUNT} schedules, which is the maximum. Delete one first (CronList, \
                  CronDelete)."
             ))),
         }

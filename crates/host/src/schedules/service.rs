@@ -4,8 +4,7 @@ use haft_contract::{NewSchedule, NewWakeup, ScheduleInfo, ScheduleStore, ToolErr
 use jiff::Timestamp;
 
 use super::{
-    JobTime, LONGEST_PROMPT, ScheduledJob, SessionSchedules, cron::CronExpression,
-    jobs_file::StoredJob,
+    JobTime, MAX_PROMPT, ScheduledJob, SessionSchedules, cron::CronExpression, jobs_file::StoredJob,
 };
 
 impl ScheduleStore for SessionSchedules {
@@ -26,9 +25,9 @@ impl ScheduleStore for SessionSchedules {
         if new.prompt.trim().is_empty() {
             return Err(ToolError::Refused("`prompt` is empty.".to_owned()));
         }
-        if new.prompt.len() > LONGEST_PROMPT {
+        if new.prompt.len() > MAX_PROMPT {
             return Err(ToolError::Refused(format!(
-                "`prompt` is too long: at most {LONGEST_PROMPT} bytes. Write it to a file and name that."
+                "`prompt` is too long: at most {MAX_PROMPT} bytes. Write it to a file and name that."
             )));
         }
         let cron = CronExpression::parse(&new.cron).map_err(ToolError::Refused)?;
@@ -102,9 +101,9 @@ impl ScheduleStore for SessionSchedules {
     }
 
     fn schedule_wakeup(&self, wakeup: NewWakeup) -> Result<WakeupInfo, ToolError> {
-        if wakeup.prompt.trim().is_empty() || wakeup.prompt.len() > LONGEST_PROMPT {
+        if wakeup.prompt.trim().is_empty() || wakeup.prompt.len() > MAX_PROMPT {
             return Err(ToolError::Refused(format!(
-                "`prompt` must not be empty, and at most {LONGEST_PROMPT} bytes long."
+                "`prompt` must not be empty, and at most {MAX_PROMPT} bytes long."
             )));
         }
         let now = self.now();

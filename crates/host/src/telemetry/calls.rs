@@ -5,14 +5,14 @@ use std::time::SystemTime;
 use haft_engine::{CallListener, CallResult, DenialSource, EndedCall};
 use haft_telemetry::{Attribute, EventSeverity, MeasureUnit, SpanKind};
 
-use super::{MOST_OPEN, RecordedSpan, SessionTelemetry, milliseconds, shortened, span_of};
+use super::{MAX_OPEN, RecordedSpan, SessionTelemetry, milliseconds, shortened, span_of};
 
 impl CallListener for SessionTelemetry {
     fn on_call_ended(&self, ended: &EndedCall<'_>) {
         let result = ended.result;
         let parent = {
             let mut state = self.state();
-            if !self.is_tool_session && state.recorded.len() < MOST_OPEN {
+            if !self.is_tool_session && state.recorded.len() < MAX_OPEN {
                 state.recorded.insert(result.call);
             }
             let agent = ended.agent.id.as_ref();

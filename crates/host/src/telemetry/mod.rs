@@ -35,13 +35,13 @@ use crate::{
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The maximum number of bytes of a text, if texts are sent.
-const LONGEST_TEXT: usize = 16 << 10;
+const MAX_TEXT: usize = 16 << 10;
 
 /// The time for sending the remaining data when the system terminates the session.
 const TERMINATED: Duration = Duration::from_millis(500);
 
 /// The maximum number of calls and hooks that are tracked at the same time.
-const MOST_OPEN: usize = 10_000;
+const MAX_OPEN: usize = 10_000;
 
 /// The telemetry of a session.
 pub(crate) struct SessionTelemetry {
@@ -213,7 +213,7 @@ impl SessionTelemetry {
         match &news.stage {
             HookStage::Started => {
                 let hooks = &mut self.state().hooks;
-                if hooks.len() < MOST_OPEN {
+                if hooks.len() < MAX_OPEN {
                     hooks.insert(news.id.clone(), now);
                 }
             }
@@ -371,7 +371,7 @@ impl SessionTelemetry {
 impl TraceState {
     /// Adds a call that has started.
     fn calls(&mut self, call: CallId, tool_use_id: &str) {
-        if self.calls.len() < MOST_OPEN {
+        if self.calls.len() < MAX_OPEN {
             self.calls.insert(tool_use_id.to_owned(), call);
         }
     }
@@ -379,7 +379,7 @@ impl TraceState {
     /// Adds a subagent that this call launched.
     fn launched(&mut self, agent: &str, tool_use_id: &str) {
         if let Some(call) = self.calls.get(tool_use_id)
-            && self.launches.len() < MOST_OPEN
+            && self.launches.len() < MAX_OPEN
             && !self.launches.contains_key(agent)
         {
             self.launches.insert(agent.to_owned(), span_of(*call));
@@ -444,10 +444,10 @@ fn milliseconds(duration: Duration) -> AttributeValue {
 
 /// Returns a text, cut to the maximum length.
 fn shortened(text: &str) -> String {
-    if text.len() <= LONGEST_TEXT {
+    if text.len() <= MAX_TEXT {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(LONGEST_TEXT);
+    let end = text.floor_char_boundary(MAX_TEXT);
     format!("{}… ({} bytes in all)", &text[..end], text.len())
 }
 
@@ -457,13 +457,13 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        let text = "é".repeat(LONGEST_TEXT);
+        let text = "é".repeat(MAX_TEXT);
         let short = shortened(&text);
-        assert!(short.len() < LONGEST_TEXT + 40, "{}", short.len());
+        assert!(short.len() < MAX_TEXT + 40, "{}", short.len());
         assert!(
             short.ends_with("(32768 bytes in all)"),
             "{}",
-            &short[LONGEST_TEXT..]
+            &short[MAX_TEXT..]
         );
         assert_eq!(shortened("short"), "short");
     }

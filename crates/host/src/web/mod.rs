@@ -110,7 +110,10 @@ impl SearchChoice {
     ) -> Result<Option<WebSearcher>, String> {
         let service = |service: Box<dyn WebSearchBackend>| Ok(Some(WebSearcher::Service(service)));
         match self {
-            Self::Searxng(url) => service(Box::new(SearxngSearch::new(&url, Arc::new(Http::new(http))))),
+            Self::Searxng(url) => service(Box::new(SearxngSearch::new(
+                &url,
+                Arc::new(Http::new(http)),
+            ))),
             Self::Tool(name) => Ok(Some(WebSearcher::Tool(name))),
             Self::Provider { is_named } => {
                 match provider.filter(|provider| is_named || provider.is_known) {

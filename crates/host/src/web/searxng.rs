@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 /// The timeout of a search.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LONGEST: usize = 4 << 20;
+const TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_LENGTH: usize = 4 << 20;
 
 pub(super) struct SearxngSearch {
     /// The base URL, without a trailing slash.
@@ -41,7 +41,7 @@ impl SearxngSearch {
         };
         let response = self.http.open(request).await;
         let mut response = response.map_err(|failure| failure.message)?;
-        let bytes = response.body.bytes(LONGEST).await;
+        let bytes = response.body.bytes(MAX_LENGTH).await;
         match response.status {
             200 => {}
             403 => {
@@ -66,10 +66,10 @@ impl WebSearchBackend for SearxngSearch {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<WebSearchResults, String>> {
         Box::pin(async move {
-            let asked = timeout(PATIENCE, self.ask(query));
+            let asked = timeout(TIMEOUT, self.ask(query));
             tokio::select! {
                 answered = asked => answered.unwrap_or_else(|_| {
-                    Err(format!("the SearXNG instance has not answered within {} s", PATIENCE.as_secs()))
+                    Err(format!("the SearXNG instance has not answered within {} s", TIMEOUT.as_secs()))
                 }),
                 () = cancel.cancelled() => Err("it was interrupted".to_owned()),
             }

@@ -9,7 +9,7 @@ use haft_models::{Conversation, Model, ModelRequest, RequestPrefix, SystemBlock}
 use crate::{Environment, model_names::ModelNames};
 
 /// The maximum number of tokens in an answer.
-const MOST_TOKENS: u32 = 4096;
+const MAX_TOKENS: u32 = 4096;
 
 /// Returns the name of the small model, if it is configured.
 pub(crate) fn small_model_name(environment: &Environment) -> Option<String> {
@@ -44,7 +44,7 @@ impl SmallModel for PageSummarizer {
             conversation.user([Content::text(text)]);
             let history = conversation.history();
             let mut request = ModelRequest::new(&*name, Arc::new(prefix), history);
-            request.max_tokens = self.settings.max_tokens.min(MOST_TOKENS);
+            request.max_tokens = self.settings.max_tokens.min(MAX_TOKENS);
             let (text, usage) = haft_agent::ask(&*self.model, request).await;
             self.control.spend(name, usage);
             text.map_err(|error| error.to_string())

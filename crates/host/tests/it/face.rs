@@ -10,8 +10,8 @@ use haft_contract::{
     ApprovalAnswer, ApprovalRequest, CardSection, ContextPatch, ProgressUpdate, RuleList, RuleScope,
 };
 use haft_host::{
-    AgentSession, CommandOutcome, CommandSource, PromptDelivery, MemoryScope, RewindKind, SessionEvent,
-    SessionInput, UndoWhich, agent::AgentEvent,
+    AgentSession, CommandOutcome, CommandSource, MemoryScope, PromptDelivery, RewindKind,
+    SessionEvent, SessionInput, UndoWhich, agent::AgentEvent,
 };
 use haft_testkit::{TempProject, until};
 use serde_json::{Value, json};
@@ -465,12 +465,16 @@ async fn what_is_remembered_and_permitted_stands_in_the_file_that_was_chosen() {
 async fn an_earlier_conversation_goes_on_in_place_of_this_one() {
     let project = TempProject::new([]);
     let first = Driven::begin(&project, json!([says("one")]), no);
-    first.input.submit("the first talk", PromptDelivery::AfterRun);
+    first
+        .input
+        .submit("the first talk", PromptDelivery::AfterRun);
     first.answered(1).await;
     let id = first.input.session_id().unwrap();
     first.end().await;
     let second = Driven::begin(&project, json!([says("two"), says("three")]), no);
-    second.input.submit("another talk", PromptDelivery::AfterRun);
+    second
+        .input
+        .submit("another talk", PromptDelivery::AfterRun);
     second.answered(1).await;
     let listed = second.input.session_entries(false).unwrap();
     assert_eq!(listed.len(), 2);

@@ -2,7 +2,8 @@
 
 use haft_contract::PermissionMode;
 use haft_host::{
-    AgentSession, PromptDelivery, SessionActivity, SessionEvent, SessionInput, SessionParts, StopKind,
+    AgentSession, PromptDelivery, SessionActivity, SessionEvent, SessionInput, SessionParts,
+    StopKind,
     agent::{AgentEvent, Prompt},
 };
 use haft_testkit::TempProject;

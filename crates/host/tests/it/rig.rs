@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// No test waits longer than this for anything.
-const LONGEST: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What came out, in its order.
 #[derive(Clone, Default)]
@@ -80,7 +80,7 @@ pub(crate) fn says(text: &str) -> Value {
 }
 
 pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    timeout(LONGEST, work).await.expect("it takes too long")
+    timeout(TIMEOUT, work).await.expect("it takes too long")
 }
 
 /// A model whose every reply waits until the others of the same barrier are asked too.

@@ -26,7 +26,7 @@ use directory::TempFile;
 pub(crate) use directory::{
     TargetDirectory, is_own_temporary, missing_parents, remove_made, temporary_name,
 };
-pub(crate) use entry::{NewFile, ReplacePolicy, NewMtime};
+pub(crate) use entry::{NewFile, NewMtime, ReplacePolicy};
 
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;
@@ -37,11 +37,7 @@ pub(crate) fn check_writable(real: &Path, stamp: &Stamp) -> Result<(), JournalEr
     check_access(real, stamp, access)
 }
 
-fn check_access(
-    real: &Path,
-    stamp: &Stamp,
-    access: Result<(), Errno>,
-) -> Result<(), JournalError> {
+fn check_access(real: &Path, stamp: &Stamp, access: Result<(), Errno>) -> Result<(), JournalError> {
     if stamp.is_read_only() {
         return Err(JournalError::ReadOnly {
             path: real.to_path_buf(),
@@ -93,7 +89,8 @@ pub(crate) fn replace(
     temporary: &OsStr,
     before_in_place: BeforeInPlace<'_>,
 ) -> Result<Stamp, JournalError> {
-    let directory = TargetDirectory::open(real).map_err(|error| open_failed("write", real, error))?;
+    let directory =
+        TargetDirectory::open(real).map_err(|error| open_failed("write", real, error))?;
     check_access(real, &before.stamp, directory.may_write())?;
     if before.stamp.links == 1
         && let Some(stamp) = replace_by_rename(real, &directory, before, content, temporary)?

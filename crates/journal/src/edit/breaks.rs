@@ -9,7 +9,7 @@ use std::{cell::OnceCell, ops::Range};
 use super::EditFile;
 use super::line_diff::{runs, texts};
 use crate::diff::LineRun;
-use crate::lines::{LineBreak, BreakCounts, BreakStyle, Line, find_break, split_lines};
+use crate::lines::{BreakCounts, BreakStyle, Line, LineBreak, find_break, split_lines};
 
 /// The old and the new text as the model typed them. Their lines are compared only once, however
 /// many matches the edit has.
@@ -86,12 +86,18 @@ impl<'a> BreakWriter<'a> {
     }
 
     /// Returns the break for each new line. Ranges must be ascending.
-    pub(super) fn breaks(&mut self, range: &Range<usize>, typed: &TypedChange<'_>) -> Vec<LineBreak> {
+    pub(super) fn breaks(
+        &mut self,
+        range: &Range<usize>,
+        typed: &TypedChange<'_>,
+    ) -> Vec<LineBreak> {
         let style = self.file.style;
         let matched = &self.file.text()[range.clone()];
         let counts = BreakCounts::from_bytes(matched);
         let extra = match counts.majority() {
-            Some(line_break) if style == BreakStyle::Cr || line_break != LineBreak::Cr => line_break,
+            Some(line_break) if style == BreakStyle::Cr || line_break != LineBreak::Cr => {
+                line_break
+            }
             _ => self
                 .break_after(range.end)
                 .or(self.file.counts.majority())
@@ -152,7 +158,11 @@ pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
 }
 
 /// Assigns breaks to the new lines, given those of the replaced lines.
-fn aligned(replaced: &[Option<LineBreak>], typed: &TypedChange<'_>, extra: LineBreak) -> Vec<LineBreak> {
+fn aligned(
+    replaced: &[Option<LineBreak>],
+    typed: &TypedChange<'_>,
+    extra: LineBreak,
+) -> Vec<LineBreak> {
     let mut breaks = vec![extra; typed.new_lines().len()];
     for run in typed.runs() {
         for (old_index, new_index) in run.old.clone().zip(run.new.clone()) {

@@ -26,7 +26,11 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
 }
 
 /// Finds matches with CRLF and LF treated as equal; `folded` is the file with its breaks folded.
-pub(super) fn candidates(file: &EditFile<'_>, folded: &FoldedText<'_>, old: &str) -> ExactCandidates {
+pub(super) fn candidates(
+    file: &EditFile<'_>,
+    folded: &FoldedText<'_>,
+    old: &str,
+) -> ExactCandidates {
     let needle = FoldedText::breaks(old.as_bytes(), file.style);
     let occurrences = NeedleOccurrences::new(&folded.text, &needle.text);
     let ranges =
@@ -47,7 +51,10 @@ fn literal_candidates(file: &EditFile<'_>, old: &str) -> ExactCandidates {
     whole_characters(file, ranges)
 }
 
-fn whole_characters(file: &EditFile<'_>, ranges: impl Iterator<Item = Range<usize>>) -> ExactCandidates {
+fn whole_characters(
+    file: &EditFile<'_>,
+    ranges: impl Iterator<Item = Range<usize>>,
+) -> ExactCandidates {
     let mut first_inside_character = None;
     let ranges = ranges
         .filter(|range| {
@@ -163,7 +170,8 @@ mod tests {
             ("abaXaba", "aba", &[0, 4]),
         ];
         for (text, needle, expected) in cases {
-            let found: Vec<_> = NeedleOccurrences::new(text.as_bytes(), needle.as_bytes()).collect();
+            let found: Vec<_> =
+                NeedleOccurrences::new(text.as_bytes(), needle.as_bytes()).collect();
             assert_eq!(found, expected, "{needle} in {text}");
         }
     }
@@ -172,7 +180,10 @@ mod tests {
     fn a_long_needle_in_a_sea_of_its_own_kind_stays_linear() {
         let text = vec![b'a'; 2 << 20];
         let needle = vec![b'a'; 1 << 20];
-        assert_eq!(NeedleOccurrences::new(&text, &needle).count(), (1 << 20) + 1);
+        assert_eq!(
+            NeedleOccurrences::new(&text, &needle).count(),
+            (1 << 20) + 1
+        );
     }
 
     proptest! {

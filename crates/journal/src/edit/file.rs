@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use super::{BOM, EditError, EditPlan, Splice, MatchTier, places};
+use super::{BOM, EditError, EditPlan, MatchTier, Splice, places};
 use crate::encoding::{self, DecodedView};
 use crate::lines::{BreakCounts, BreakStyle, break_byte, find_break};
 use crate::text::Encoding;
@@ -112,7 +112,11 @@ impl<'a> EditFile<'a> {
     }
 
     /// Converts drafts to splices: unchanged pieces keep their bytes, typed ones are encoded.
-    pub(super) fn finish(&self, drafts: Vec<SpliceDraft>, tier: MatchTier) -> Result<EditPlan, EditError> {
+    pub(super) fn finish(
+        &self,
+        drafts: Vec<SpliceDraft>,
+        tier: MatchTier,
+    ) -> Result<EditPlan, EditError> {
         let in_text: Vec<Splice> = drafts
             .iter()
             .map(|draft| Splice {
@@ -159,8 +163,9 @@ impl<'a> EditFile<'a> {
         let Encoding::Legacy { likely } = self.view.encoding else {
             return Ok(());
         };
-        let known =
-            |piece: &DraftPiece| matches!(piece, DraftPiece::Kept(_)) || self.text_of(piece).is_ascii();
+        let known = |piece: &DraftPiece| {
+            matches!(piece, DraftPiece::Kept(_)) || self.text_of(piece).is_ascii()
+        };
         if drafts.iter().flat_map(|draft| &draft.pieces).all(known) {
             Ok(())
         } else {

@@ -174,7 +174,11 @@ enum IndentSource {
 }
 
 /// Returns whose indentation the new text has; `None` if that is not clear.
-fn written_in(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) -> Option<IndentSource> {
+fn written_in(
+    old: &[Line<'_>],
+    matched: &[PlacedLine<'_>],
+    new: &[Line<'_>],
+) -> Option<IndentSource> {
     let old_lines = || old.iter().map(|line| line.text);
     let file_lines = || matched.iter().map(|placed| placed.line.text);
     let (old, file): (HashSet<_>, HashSet<_>) = (old_lines().collect(), file_lines().collect());

@@ -36,7 +36,7 @@ use std::ops::Range;
 use crate::text::Encoding;
 use breaks::TypedChange;
 pub use error::EditError;
-use file::{SpliceDraft, EditFile, DraftPiece};
+use file::{DraftPiece, EditFile, SpliceDraft};
 use fold::FoldedText;
 pub use not_found_hints::explain_missing;
 pub use places::{LineRange, SplicePlace};

@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::breaks::BreakWriter;
 use super::breaks::TypedChange;
 use super::line_diff::texts;
-use super::{EditError, EditFile, DraftPiece, fold, places};
+use super::{DraftPiece, EditError, EditFile, fold, places};
 use crate::diff::LineRun;
 use crate::lines::split_lines;
 use crate::step_counter::spend;
@@ -235,7 +235,9 @@ impl LinePair {
         }
         let bytes = |characters: &[char]| characters.iter().map(|c| c.len_utf8()).sum::<usize>();
         let kept_from = self.start + bytes(&file[..replaced.end]);
-        pieces.push(DraftPiece::Kept(self.start..self.start + bytes(&file[..head])));
+        pieces.push(DraftPiece::Kept(
+            self.start..self.start + bytes(&file[..head]),
+        ));
         pieces.push(typed_piece(typed));
         pieces.push(DraftPiece::Kept(kept_from..self.start + bytes(file)));
         if old_blanks == new_blanks {

@@ -5,9 +5,10 @@ use std::{iter, ops::Range};
 
 use super::breaks::TypedChange;
 use super::{
-    SpliceDraft, EditError, EditFile, EditPlan, DraftPiece, MatchTier, breaks, differ_only_in_breaks, places,
+    DraftPiece, EditError, EditFile, EditPlan, MatchTier, SpliceDraft, breaks,
+    differ_only_in_breaks, places,
 };
-use crate::lines::{LineBreak, BreakStyle};
+use crate::lines::{BreakStyle, LineBreak};
 use crate::text::Encoding;
 
 /// The text of a file without its byte order mark, with the mapping back to its bytes.

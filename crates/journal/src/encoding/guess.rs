@@ -93,7 +93,11 @@ fn detect<'a>(lines: impl Iterator<Item = &'a [u8]>) -> &'static encoding_rs::En
     detector.guess(None, Utf8Detection::Deny)
 }
 
-fn is_certain(page: &'static encoding_rs::Encoding, body: &[u8], sample: &NonAsciiSample<'_>) -> bool {
+fn is_certain(
+    page: &'static encoding_rs::Encoding,
+    body: &[u8],
+    sample: &NonAsciiSample<'_>,
+) -> bool {
     let Some(text) = page.decode_without_bom_handling_and_without_replacement(body) else {
         return false;
     };

@@ -13,7 +13,8 @@ use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 use crate::undo::{
-    MutationStep, UndoError, UndoHistory, UndoMode, UndoOutcome, UndoSelection, read_snapshot, perform,
+    MutationStep, UndoError, UndoHistory, UndoMode, UndoOutcome, UndoSelection, perform,
+    read_snapshot,
 };
 use crate::write_grant::WriteGrant;
 
@@ -113,7 +114,9 @@ impl Journal {
             let twice = steps
                 .iter()
                 .any(|step| step.is_same_object(real, before.as_ref()));
-            let hash = before.as_ref().map(|before| ContentHash::compute(&before.bytes));
+            let hash = before
+                .as_ref()
+                .map(|before| ContentHash::compute(&before.bytes));
             if hash != change.expected || twice {
                 drifted.push(path.to_path_buf());
                 continue;

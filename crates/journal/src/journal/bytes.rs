@@ -84,7 +84,11 @@ impl Journal {
 
     /// Records that the content was shown: from now on the session knows the file.
     pub fn record_shown(&self, raw: RawFile, extent: ShownExtent) {
-        let RawFile { real, bytes, read_record: sight } = raw;
+        let RawFile {
+            real,
+            bytes,
+            read_record: sight,
+        } = raw;
         let partial = extent == ShownExtent::Part;
         let sight = ReadRecord { partial, ..sight };
         self.ledger.record(&real, sight, Some(bytes));

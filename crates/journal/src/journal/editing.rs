@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DIFF_CHARS, Journal, LOAD_LIMIT};
 use crate::commit;
-use crate::edit::{self, EditError, EditPlan, EditRequest, SplicePlace, MatchTier};
+use crate::edit::{self, EditError, EditPlan, EditRequest, MatchTier, SplicePlace};
 use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lock::FileLock;

@@ -171,7 +171,8 @@ impl Journal {
     ) -> Option<TextPage> {
         let real = target.link_free_path()?;
         let (page, content) = page::read_small_page(real, request, longest)?;
-        self.ledger.record(real, page.read_record.clone(), Some(content));
+        self.ledger
+            .record(real, page.read_record.clone(), Some(content));
         Some(page)
     }
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::NotebookError;
-use super::json::{ObjectMember, JsonNode};
+use super::json::{JsonNode, ObjectMember};
 use super::layout::NotebookLayout;
-use super::view::{NotebookCell, Notebook};
+use super::view::{Notebook, NotebookCell};
 
 /// The types that a new or changed cell can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +202,11 @@ fn replace(
 }
 
 /// Replaces single values of a cell; all other bytes of the cell stay the same.
-fn edits_in_place(members: &[ObjectMember<'_>], kind: &str, source: &str) -> Vec<(Range<usize>, String)> {
+fn edits_in_place(
+    members: &[ObjectMember<'_>],
+    kind: &str,
+    source: &str,
+) -> Vec<(Range<usize>, String)> {
     let mut edits = Vec::new();
     for member in members {
         let value = member.value;
@@ -219,7 +223,13 @@ fn edits_in_place(members: &[ObjectMember<'_>], kind: &str, source: &str) -> Vec
 
 /// Builds the cell with another type: removes members that the type does not have, and adds those
 /// it requires.
-fn recast(text: &str, layout: &NotebookLayout, members: &[ObjectMember<'_>], kind: &str, source: &str) -> String {
+fn recast(
+    text: &str,
+    layout: &NotebookLayout,
+    members: &[ObjectMember<'_>],
+    kind: &str,
+    source: &str,
+) -> String {
     let is_code = kind == "code";
     let member = |key: &str, value: &str| format!("\"{key}\"{}{value}", layout.colon);
     let mut kept = vec![member("cell_type", &layout.string(kind))];

@@ -461,7 +461,12 @@ mod tests {
         let text = r#" {"a" : [1.0, {"]": "}\\"}, NaN , -Infinity,"x"], "\u0062":"\ud83d\ude00\ud83d|\n", "a": [] } "#;
         let root = parse(text).unwrap();
         let members = root.members();
-        let raw: Vec<_> = members[0].value.elements().iter().map(JsonNode::raw).collect();
+        let raw: Vec<_> = members[0]
+            .value
+            .elements()
+            .iter()
+            .map(JsonNode::raw)
+            .collect();
         assert_eq!(raw, ["1.0", r#"{"]": "}\\"}"#, "NaN", "-Infinity", "\"x\""]);
         assert_eq!(root.get("b").unwrap().text().unwrap(), "😀\u{fffd}|\n");
         assert_eq!(root.get("a").unwrap().raw(), "[]", "the last of two");

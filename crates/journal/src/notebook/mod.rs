@@ -18,7 +18,7 @@ mod view;
 
 pub use change::{CellChange, CellType, NotebookSplice, splice};
 pub use json::JsonFault;
-pub use view::{NotebookCell, CellOutput, Notebook};
+pub use view::{CellOutput, Notebook, NotebookCell};
 
 /// The reason why a notebook was not read or not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

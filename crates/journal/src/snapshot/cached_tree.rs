@@ -15,8 +15,8 @@ use std::time::Instant;
 use super::keep_priority::DirectoryIgnores;
 use super::listings::ListingTree;
 use super::walk::{
-    ScannedKind, ScannedListing, PendingDirectory, ScanArea, ScanLimit, ScannedTree, TreeEntry, is_missing,
-    threads_for,
+    PendingDirectory, ScanArea, ScanLimit, ScannedKind, ScannedListing, ScannedTree, TreeEntry,
+    is_missing, threads_for,
 };
 use super::watch::{TreeWatch, WatchLimits};
 
@@ -35,7 +35,10 @@ pub(crate) struct CachedTree {
 
 impl CachedTree {
     /// Scans everything and watches it from then on.
-    pub(crate) fn scan(area: &ScanArea, limits: WatchLimits) -> Result<(Self, ScannedTree), ScanLimit> {
+    pub(crate) fn scan(
+        area: &ScanArea,
+        limits: WatchLimits,
+    ) -> Result<(Self, ScannedTree), ScanLimit> {
         let watch = TreeWatch::new(limits);
         let mut tree = area.scan(watch.as_ref())?;
         let kept = Self {

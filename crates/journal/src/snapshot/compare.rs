@@ -23,7 +23,7 @@ const GROWN: usize = 500;
 const NAMED: usize = 200;
 /// The maximum time to wait for the clock of the file system; if the clock is slower, contents are
 /// compared.
-const LONGEST_WAIT: Duration = Duration::from_millis(25);
+const MAX_WAIT: Duration = Duration::from_millis(25);
 
 pub(crate) struct TreeComparison<'a> {
     pub(crate) before: &'a ScannedTree,
@@ -62,7 +62,7 @@ pub(crate) fn until_certain(tree: &ScannedTree, new: &[Arc<ScannedListing>]) -> 
         .chain(points)
         .map(|entry| entry.stamp.until_certain(now));
     waits
-        .filter(|wait| *wait <= LONGEST_WAIT)
+        .filter(|wait| *wait <= MAX_WAIT)
         .max()
         .unwrap_or_default()
 }
@@ -464,7 +464,11 @@ struct HardLinks {
 
 /// For each of these files, returns the first name that is unchanged in the other scan, otherwise
 /// the first name.
-fn twins(tree: &ScannedTree, other: &ScannedTree, linked: &HashSet<ObjectKey>) -> HashMap<ObjectKey, PathBuf> {
+fn twins(
+    tree: &ScannedTree,
+    other: &ScannedTree,
+    linked: &HashSet<ObjectKey>,
+) -> HashMap<ObjectKey, PathBuf> {
     if linked.is_empty() {
         return HashMap::new();
     }
@@ -508,7 +512,7 @@ fn is_older(path: &Path, begun: i128) -> bool {
         .ok()
         .and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     // The clock of the file system may lag by a tick.
-    born.is_some_and(|born| (born + LONGEST_WAIT).as_nanos() as i128 <= begun)
+    born.is_some_and(|born| (born + MAX_WAIT).as_nanos() as i128 <= begun)
 }
 
 fn swept(path: &Path, before: RecordState, after: RecordState) -> PathChangeRecord {

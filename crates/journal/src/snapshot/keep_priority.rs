@@ -26,7 +26,7 @@ pub(crate) enum KeepPriority {
 const MADE_AGAIN: [&str; 5] = ["node_modules", "__pycache__", ".venv", ".cache", ".gradle"];
 
 /// The size limit of a `.gitignore`, in bytes; larger ones are not read.
-const LARGEST: u64 = 1 << 20;
+const MAX_SIZE: u64 = 1 << 20;
 
 impl KeepPriority {
     /// Returns the rank of a directory inside one of this rank.
@@ -87,7 +87,9 @@ impl DirectoryIgnores {
     ) -> Option<Arc<Self>> {
         // A named pipe called `.gitignore` would block.
         let is_own = |one: &TreeEntry| {
-            one.name == ".gitignore" && one.kind() == ScannedKind::File && one.stamp.size <= LARGEST
+            one.name == ".gitignore"
+                && one.kind() == ScannedKind::File
+                && one.stamp.size <= MAX_SIZE
         };
         let has_own = rank == KeepPriority::Plain && entries.iter().any(is_own);
         if !has_own {

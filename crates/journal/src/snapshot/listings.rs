@@ -26,8 +26,11 @@ struct ListingNode {
 }
 
 /// A directory that differs between two versions: its path and its listing in each.
-pub(crate) type DifferentListing<'a> =
-    (PathBuf, Option<&'a Arc<ScannedListing>>, Option<&'a Arc<ScannedListing>>);
+pub(crate) type DifferentListing<'a> = (
+    PathBuf,
+    Option<&'a Arc<ScannedListing>>,
+    Option<&'a Arc<ScannedListing>>,
+);
 
 impl ListingTree {
     pub(crate) fn get(&self, path: &Path) -> Option<&Arc<ScannedListing>> {
@@ -107,7 +110,11 @@ impl ListingNode {
     }
 }
 
-fn set(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>, listing: Option<Arc<ScannedListing>>) {
+fn set(
+    node: &mut Arc<ListingNode>,
+    mut names: std::path::Iter<'_>,
+    listing: Option<Arc<ScannedListing>>,
+) {
     let node = Arc::make_mut(node);
     let size = |one: &Option<Arc<ScannedListing>>| {
         let count = one.as_ref().map(|one| one.entries.len());

@@ -36,7 +36,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use preimages::clone;
-pub(crate) use walk::{ScannedKind, ScanArea, ScannedTree, TreeEntry};
+pub(crate) use walk::{ScanArea, ScannedKind, ScannedTree, TreeEntry};
 
 use crate::error::JournalError;
 use crate::journal::Journal;
@@ -99,7 +99,7 @@ impl Default for SnapshotLimits {
 /// The time after which directories that exceeded a limit are scanned again.
 const TRIED_AGAIN: Duration = Duration::from_secs(300);
 /// The maximum time of a background scan.
-const LONGEST_LOOK: Duration = Duration::from_secs(60);
+const MAX_SCAN_TIME: Duration = Duration::from_secs(60);
 
 impl SnapshotLimits {
     fn why(&self, reason: ScanLimit) -> String {
@@ -109,7 +109,10 @@ impl SnapshotLimits {
                 format!("there are more than {most} files and directories")
             }
             ScanLimit::Time => {
-                format!("scanning them took more than {} s", self.scan_time.as_secs_f32())
+                format!(
+                    "scanning them took more than {} s",
+                    self.scan_time.as_secs_f32()
+                )
             }
         }
     }
@@ -275,7 +278,10 @@ impl Journal {
         let (inside, outside) = area.split();
         let mut tree = {
             // Other callers wait, so that they can use the result of this scan.
-            let mut look = self.cached_tree.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut look = self
+                .cached_tree
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             match look.take().filter(|kept| kept.fits(&inside)) {
                 Some(mut kept) => {
                     let tree = kept.rescan(&inside)?;
@@ -304,7 +310,10 @@ impl Journal {
 
     /// Returns whether there is a cached scan of this area that only needs an update.
     fn has_looked(&self, area: &ScanArea) -> bool {
-        let look = self.cached_tree.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = self
+            .cached_tree
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         look.as_ref().is_some_and(|kept| kept.fits(area))
     }
 
@@ -313,8 +322,11 @@ impl Journal {
         if std::mem::replace(&mut self.lock_preimages().is_looking, true) {
             return;
         }
-        area.deadline = Instant::now().checked_add(LONGEST_LOOK);
-        let (look, shelf) = (Arc::downgrade(&self.cached_tree), Arc::downgrade(&self.preimages));
+        area.deadline = Instant::now().checked_add(MAX_SCAN_TIME);
+        let (look, shelf) = (
+            Arc::downgrade(&self.cached_tree),
+            Arc::downgrade(&self.preimages),
+        );
         let work = move || {
             let found = CachedTree::scan(&area, WatchLimits::from_system());
             if let (Some(look), Ok((kept, _))) = (look.upgrade(), found) {
@@ -332,7 +344,9 @@ impl Journal {
     }
 
     fn lock_preimages(&self) -> MutexGuard<'_, PreimageStore> {
-        self.preimages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.preimages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the reason why these directories recently exceeded a limit.

@@ -100,7 +100,8 @@ mod tests {
         let before = journal.before_command(&sweep);
         assert!(before.uncovered().unwrap().contains("took more than"));
         haft_testkit::until_blocking("it was looked at", || {
-            journal.cached_tree.lock().unwrap().is_some() && !journal.preimages.lock().unwrap().is_looking
+            journal.cached_tree.lock().unwrap().is_some()
+                && !journal.preimages.lock().unwrap().is_looking
         });
         journal = journal.with_sweep_limits(limits(Duration::from_secs(100)));
         let before = journal.before_command(&sweep);

@@ -270,27 +270,28 @@ impl PreimageStore {
         let mut new = Vec::new();
         let mut bytes = complete.map_or(0, |(_, bytes)| *bytes);
         let adds = complete.is_none();
-        let mut add = |stamp: &Stamp, path: &dyn Fn() -> PathBuf, listing: Option<&ScannedListing>| {
-            let object = (stamp.device, stamp.inode);
-            let known = known_before.get(&object);
-            if let Some(kept) = known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
-                // Hard links are counted once.
-                if adds && contents.insert(object, Arc::clone(kept)).is_none() {
-                    bytes += stamp.size;
+        let mut add =
+            |stamp: &Stamp, path: &dyn Fn() -> PathBuf, listing: Option<&ScannedListing>| {
+                let object = (stamp.device, stamp.inode);
+                let known = known_before.get(&object);
+                if let Some(kept) = known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
+                    // Hard links are counted once.
+                    if adds && contents.insert(object, Arc::clone(kept)).is_none() {
+                        bytes += stamp.size;
+                    }
+                    return;
                 }
-                return;
-            }
-            let path = path();
-            let rank = match listing {
-                Some(listing) => listing.rank.for_file(&path, listing.ignores.as_deref()),
-                None => KeepPriority::Named,
+                let path = path();
+                let rank = match listing {
+                    Some(listing) => listing.rank.for_file(&path, listing.ignores.as_deref()),
+                    None => KeepPriority::Named,
+                };
+                wanted.push(PreimageRequest {
+                    rank,
+                    path,
+                    stamp: stamp.clone(),
+                });
             };
-            wanted.push(PreimageRequest {
-                rank,
-                path,
-                stamp: stamp.clone(),
-            });
-        };
         for (path, entry) in &tree.points {
             if let Some(entry) = entry
                 .as_ref()
@@ -492,7 +493,11 @@ impl PreimageCopier<'_> {
         done.append(&mut own);
     }
 
-    fn store_preimage(&self, one: &PreimageRequest, pack: &mut PreimagePack) -> Result<PreimageFile, String> {
+    fn store_preimage(
+        &self,
+        one: &PreimageRequest,
+        pack: &mut PreimagePack,
+    ) -> Result<PreimageFile, String> {
         let size = one.stamp.size;
         if size > self.budget.file {
             return Err(format!("larger than {} MB", self.budget.file >> 20));

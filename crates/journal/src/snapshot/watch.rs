@@ -31,7 +31,7 @@ pub(crate) struct WatchLimits {
 }
 
 /// The maximum number of watched files: the kernel holds each watched file in memory.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 impl WatchLimits {
     /// Returns a part of the watches that the user may have, so that editors get enough, too.
@@ -41,7 +41,7 @@ impl WatchLimits {
         let all: usize = all.unwrap_or(8192);
         Self {
             directories: all / 2,
-            files: (all / 3).min(MOST_FILES),
+            files: (all / 3).min(MAX_FILES),
         }
     }
 }

@@ -181,8 +181,8 @@ fn unchanged<'u>(
 ) -> Result<(), String> {
     let later = |path: &Path| {
         let later = all.iter().rev().take_while(|later| later.id() != unit.id());
-        let ours =
-            later.filter(|later| later.is_in_effect() && files_in(later).any(|file| file.real == path));
+        let ours = later
+            .filter(|later| later.is_in_effect() && files_in(later).any(|file| file.real == path));
         match ours.last() {
             Some(later) => format!(
                 "{} was changed again by {}: undo that first",

@@ -38,7 +38,7 @@ pub use crash_recovery::settle_crashed;
 pub use error::UndoError;
 pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
-pub(crate) use mutation::{MutationStep, read_snapshot, now, perform};
+pub(crate) use mutation::{MutationStep, now, perform, read_snapshot};
 pub use recover::{RecoveredUnit, RecoveryVerdict};
 pub use revert::{UndoMode, UndoOutcome, UndoSelection, UndoneFile};
 
@@ -52,7 +52,7 @@ use store::UndoStore;
 use units::UndoUnits;
 
 /// The maximum size of contents that are compared with an editor's text.
-const LONGEST_COMPARED: u64 = 2 * crate::editor_buffers::BUFFER_LIMIT;
+const MAX_COMPARED: u64 = 2 * crate::editor_buffers::BUFFER_LIMIT;
 
 /// The undo journal of one session, in its own folder. Opening it creates nothing.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl UndoHistory {
                     let RecordState::Regular { hash, size, .. } = state else {
                         continue;
                     };
-                    if *size > LONGEST_COMPARED || !tried.insert(hash.clone()) {
+                    if *size > MAX_COMPARED || !tried.insert(hash.clone()) {
                         continue;
                     }
                     let content = self.store.get(hash).ok().flatten();
@@ -146,7 +146,9 @@ impl UndoHistory {
     }
 
     fn lock_unwritten_records(&self) -> MutexGuard<'_, Vec<UndoRecord>> {
-        self.unwritten_records.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unwritten_records
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn units(&self) -> Result<UndoUnits, JournalError> {

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::record::{RecordState, UnreadFileStamp, extended, nanoseconds};
 use crate::commit::FileAttributes;
 use crate::open::{is_behind_link, open_real};
-use crate::snapshot::{ScannedKind, ScanArea, ScannedTree, TreeEntry};
+use crate::snapshot::{ScanArea, ScannedKind, ScannedTree, TreeEntry};
 use crate::stamp::{ContentHash, Stamp};
 
 /// The present state of a path. Its content is read on demand.

@@ -178,8 +178,9 @@ impl<'a> MergeSide<'a> {
     /// Returns the text of these base lines on this side.
     fn within(&self, place: &Range<usize>, base: &[&[u8]]) -> Option<Vec<u8>> {
         let (mut text, mut done) = (Vec::new(), place.start);
-        let inside =
-            |change: &&LineDifference| place.start <= change.old.start && change.old.end <= place.end;
+        let inside = |change: &&LineDifference| {
+            place.start <= change.old.start && change.old.end <= place.end
+        };
         for change in self.changes.iter().filter(inside) {
             text.extend(base.get(done..change.old.start)?.concat());
             text.extend(self.lines.get(change.new.clone())?.concat());

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::command_units::is_same_content_and_extended;
 use super::record::RecordState;
 use super::store::UndoStore;
-use crate::commit::{NewFile, ReplacePolicy, TargetDirectory, NewMtime, open_failed};
+use crate::commit::{NewFile, NewMtime, ReplacePolicy, TargetDirectory, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
 
@@ -235,8 +235,8 @@ impl Restoration<'_> {
         {
             let at = self.open_parent(task)?;
             self.require_seen(task, &at)?;
-            let moved =
-                TargetDirectory::open(to).and_then(|to| at.move_to(&to, ReplacePolicy::MustNotExist));
+            let moved = TargetDirectory::open(to)
+                .and_then(|to| at.move_to(&to, ReplacePolicy::MustNotExist));
             moved.map_err(|error| failed(task, error))?;
             place = ReplacePolicy::MustNotExist;
         }

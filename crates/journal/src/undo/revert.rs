@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use rustix::fs::Access;
 
 use super::error::UndoError;
-use super::mutation::{MutationStep, read_snapshot, millis, perform};
+use super::mutation::{MutationStep, millis, perform, read_snapshot};
 use super::preview::{UndoConflict, patch_of};
 use super::record::{RecordState, UnitEnding};
 use super::units::{UndoUnit, UndoUnits};
@@ -114,7 +114,8 @@ impl UndoHistory {
             let is_chosen = |unit: &UndoUnit| chosen.iter().any(|one| one.id() == unit.id());
             let oldest = units.all.iter().position(is_chosen).unwrap_or_default();
             let mut later = units.all[oldest..].iter();
-            let set_times = later.all(|unit| is_chosen(unit) || unit.is_undo() || !unit.is_in_effect());
+            let set_times =
+                later.all(|unit| is_chosen(unit) || unit.is_undo() || !unit.is_in_effect());
             return self.undo_swept(ticket, &chosen, mode, None, set_times);
         }
         for file in chosen.iter().flat_map(|unit| &unit.intent.files) {
@@ -213,7 +214,12 @@ impl UndoHistory {
         })
     }
 
-    fn conflict(&self, real: &Path, wanted: &FileUndo<'_>, now: Option<FileSnapshot>) -> UndoConflict {
+    fn conflict(
+        &self,
+        real: &Path,
+        wanted: &FileUndo<'_>,
+        now: Option<FileSnapshot>,
+    ) -> UndoConflict {
         let kept = |hash: Option<&str>| hash.map(|hash| self.store().get(hash).ok().flatten());
         UndoConflict {
             unit: wanted.unit.id().to_owned(),

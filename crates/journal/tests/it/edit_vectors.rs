@@ -22,7 +22,13 @@ fn meant(notation: &str) -> String {
 
 /// The edit, its check and its traces on a real file.
 #[track_caller]
-fn check_edit(number: &str, before: &[u8], change: &EditRequest<'_>, after: &[u8], tier: MatchTier) {
+fn check_edit(
+    number: &str,
+    before: &[u8],
+    change: &EditRequest<'_>,
+    after: &[u8],
+    tier: MatchTier,
+) {
     let desk = Desk::with_read(before);
     let path = desk.path("file");
     let preview = desk.journal.check_edit(&path, change).unwrap().patch();

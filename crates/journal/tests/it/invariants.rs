@@ -1,7 +1,9 @@
 //! What holds for every edit of every file: shared by the property tests, the
 //! seeds and the fuzz target (`fuzz/fuzz_targets/edit.rs` includes this file).
 
-use haft_journal::edit::{EditError, EditPlan, EditRequest, MatchTier, apply, explain_missing, plan};
+use haft_journal::edit::{
+    EditError, EditPlan, EditRequest, MatchTier, apply, explain_missing, plan,
+};
 
 /// One question to Edit, owned.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::ServerEntry;
 
 /// The maximum size in bytes of a cache file; longer files are ignored.
-const LONGEST: u64 = 32 * 1024 * 1024;
+const MAX_LENGTH: u64 = 32 * 1024 * 1024;
 
 /// The cached state of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) struct CachedToolList {
 pub(super) fn read(folder: &Path, entry: &ServerEntry) -> Option<CachedToolList> {
     let path = path(folder, entry);
     let length = fs::metadata(&path).ok()?.len();
-    let text = (length <= LONGEST).then(|| fs::read(&path).ok())??;
+    let text = (length <= MAX_LENGTH).then(|| fs::read(&path).ok())??;
     serde_json::from_slice(&text).ok()
 }
 

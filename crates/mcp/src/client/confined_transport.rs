@@ -32,7 +32,7 @@ use tokio::{
 use super::{
     server_log::StderrTail,
     stdio::{self, BUFFER, GRACE, LineSink},
-    transport::{MOST_WAITING, OpenTransport, TransportControl},
+    transport::{MAX_WAITING, OpenTransport, TransportControl},
 };
 use crate::{
     message::RpcMessage,
@@ -107,8 +107,9 @@ pub(crate) async fn open(
         .await;
     let mut running = started.map_err(|error| failed(error.to_string()))?;
     let kept = Arc::new(Mutex::new(VecDeque::new()));
-    let reading_words = haft_contract::spawn_boxed(stdio::collect_stderr(stderr, Arc::clone(&kept)));
-    let (sender, receiver) = mpsc::channel(MOST_WAITING);
+    let reading_words =
+        haft_contract::spawn_boxed(stdio::collect_stderr(stderr, Arc::clone(&kept)));
+    let (sender, receiver) = mpsc::channel(MAX_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     haft_contract::spawn_boxed(write(stdin, receiver));
     let (ended, end) = watch::channel(None);

@@ -17,22 +17,22 @@ use super::{
     transport::{OpenTransport, TransportControl},
 };
 use crate::{
-    frames::LONGEST_FRAME,
+    frames::MAX_FRAME,
     message::{RpcError, code},
     peer::{Peer, PeerError, RequestTimeout},
     revision::{Revision, meta},
 };
 
 /// The maximum number of pages of a list; a server that sends more never ends.
-const MOST_PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 /// The maximum number of entries of a list.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 /// The longest list, in bytes of its texts plus an estimate for the rest. One page alone may be as long.
-const MAX_LIST_BYTES: usize = LONGEST_FRAME;
+const MAX_LIST_BYTES: usize = MAX_FRAME;
 /// The maximum number of times that a server may request input before it answers (2026-07-28).
-const MOST_ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 10;
 /// The maximum number of addresses to visit for one call.
-const MOST_VISITS: usize = 5;
+const MAX_VISITS: usize = 5;
 /// The maximum number of attempts to request a list if transient errors occur.
 const LIST_TRIES: u32 = 3;
 /// The time a server may take to answer the revision query before `initialize` is sent too.
@@ -142,13 +142,15 @@ impl Connection {
             Ok(asked) => match modern(self.retry_with_revision(asked, capabilities).await) {
                 Some(found) => return self.accept_modern(found, capabilities),
                 None => {
-                    self.control.on_revision_agreed(Revision::NEWEST_WITH_INITIALIZE);
+                    self.control
+                        .on_revision_agreed(Revision::NEWEST_WITH_INITIALIZE);
                     return self.initialize(capabilities).await;
                 }
             },
             Err(_) => Box::pin(peer.request("initialize", initialize_params(capabilities))),
         };
-        self.control.on_revision_agreed(Revision::NEWEST_WITH_INITIALIZE);
+        self.control
+            .on_revision_agreed(Revision::NEWEST_WITH_INITIALIZE);
         tokio::select! {
             asked = &mut asking => match modern(asked) {
                 Some(found) => self.accept_modern(found, capabilities),
@@ -383,7 +385,7 @@ impl Connection {
         }
         let (mut params, mut seen) = (json!({}), HashSet::new());
         let mut bytes = 0;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let mut page = self.list_page(method, params, patience).await?;
             if let Value::Array(listed) = page[key].take() {
                 bytes += listed.iter().map(size_of).sum::<usize>();
@@ -396,7 +398,7 @@ impl Connection {
             match page["nextCursor"].take() {
                 Value::String(cursor)
                     if !cursor.is_empty()
-                        && entries.len() < MOST_ENTRIES
+                        && entries.len() < MAX_ENTRIES
                         && seen.insert(cursor.clone()) =>
                 {
                     params = json!({"cursor": cursor});
@@ -404,7 +406,7 @@ impl Connection {
                 _ => break,
             }
         }
-        entries.truncate(MOST_ENTRIES);
+        entries.truncate(MAX_ENTRIES);
         Ok(entries)
     }
 
@@ -434,7 +436,7 @@ impl Connection {
         patience: RequestTimeout,
         mut on_progress: impl FnMut(Value) + Send,
     ) -> Result<Value, PeerError> {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let asked = self.with_meta(params.clone());
             let answered = self
                 .peer
@@ -470,7 +472,7 @@ impl Connection {
                 };
             }
         }
-        let why = format!("it requested more input {MOST_ROUNDS} times without answering");
+        let why = format!("it requested more input {MAX_ROUNDS} times without answering");
         Err(PeerError::Transport(why))
     }
 
@@ -479,7 +481,7 @@ impl Connection {
     async fn visit_required_urls(&self, refused: &RpcError) -> bool {
         let data = refused.data.as_ref();
         let wanted = data.and_then(|data| data["elicitations"].as_array());
-        let Some(wanted) = wanted.filter(|wanted| (1..=MOST_VISITS).contains(&wanted.len())) else {
+        let Some(wanted) = wanted.filter(|wanted| (1..=MAX_VISITS).contains(&wanted.len())) else {
             return false;
         };
         for one in wanted {

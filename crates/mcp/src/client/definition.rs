@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_contract::{
-    ToolAccess, Effects, Idempotency, ToolProfile, ToolError, ToolOrigin, ToolSpec, provider_name,
+    Effects, Idempotency, ToolAccess, ToolError, ToolOrigin, ToolProfile, ToolSpec, provider_name,
     server_in_rules,
 };
 use haft_engine::schema::SchemaValidator;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::schema;
 
 /// The maximum length of a name for providers.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 /// The number of characters of a longer name that remain, before a hash that makes it unique.
 const KEPT_NAME: usize = 55;
 /// The maximum length of a description for the model, in characters.
-const LONGEST_DESCRIPTION: usize = 2_048;
+const MAX_DESCRIPTION: usize = 2_048;
 /// The largest result length in characters that a server may request.
-const LONGEST_RESULT: u64 = 500_000;
+const MAX_RESULT: u64 = 500_000;
 
 /// The limits that apply if neither tool nor server sets them.
 #[derive(Debug, Clone, Copy)]
@@ -63,14 +63,14 @@ impl ServerToolDefinition {
         let said = listed["description"].as_str().unwrap_or_default().trim();
         let mut description = match said {
             "" => format!("The tool {called} of the server {server}."),
-            said => said.chars().take(LONGEST_DESCRIPTION).collect(),
+            said => said.chars().take(MAX_DESCRIPTION).collect(),
         };
         if let Some(told) = told {
             description = format!("{description}\n{told}");
         }
         let title = listed["title"].as_str().or(annotations["title"].as_str());
         let cap = meta["anthropic/maxResultSizeChars"].as_u64();
-        let cap = cap.map(|cap| usize::try_from(cap.min(LONGEST_RESULT)).unwrap_or(usize::MAX));
+        let cap = cap.map(|cap| usize::try_from(cap.min(MAX_RESULT)).unwrap_or(usize::MAX));
         let hint = meta["anthropic/searchHint"].as_str().unwrap_or_default();
         let given = &listed["inputSchema"];
         let input =
@@ -144,7 +144,7 @@ impl ServerToolDefinition {
 /// Returns `mcp__SERVER__TOOL`, with only characters and a length that providers accept.
 pub(super) fn name(server: &str, tool: &str) -> String {
     let name = format!("{}__{}", server_in_rules(server), provider_name(tool));
-    if name.len() <= LONGEST_NAME {
+    if name.len() <= MAX_NAME {
         return name;
     }
     let hash = fnv(format!("{server}\0{tool}").as_bytes());

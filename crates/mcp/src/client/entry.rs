@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::expand::expand;
 
 /// The minimum for a timeout in milliseconds; a shorter one is treated as a mistake.
-const SHORTEST: u64 = 1_000;
+const MIN_LENGTH: u64 = 1_000;
 
 /// The place of an entry. If several entries have the same name, the first scope in this order
 /// applies, as a whole.
@@ -230,7 +230,7 @@ impl ServerEntry {
                 return Err(SkippedServer::new(name, "unknown_type", what));
             }
         };
-        let timeout = config["timeout"].as_u64().filter(|ms| *ms >= SHORTEST);
+        let timeout = config["timeout"].as_u64().filter(|ms| *ms >= MIN_LENGTH);
         let sandbox = sandbox(&config["sandbox"]).map_err(|why| invalid(&why))?;
         if sandbox.is_some() && !matches!(kind, ServerKind::Stdio { .. }) {
             return Err(invalid(

@@ -18,10 +18,10 @@ use tokio::{
 use super::{
     param_headers::{ParamHeaders, header_value},
     remote::RemoteAccess,
-    transport::{MOST_WAITING, OpenTransport, QueueSink, TransportControl},
+    transport::{MAX_WAITING, OpenTransport, QueueSink, TransportControl},
 };
 use crate::{
-    frames::LONGEST_FRAME,
+    frames::MAX_FRAME,
     message::{RpcId, RpcMessage},
     peer::{Peer, PeerError, PeerHandler, WeakPeer},
     revision::Revision,
@@ -30,19 +30,19 @@ use crate::{
 /// The time limit for the headers of a response.
 const FIRST_BYTE: Duration = Duration::from_secs(60);
 /// The pause before a stream is resumed, if the server sets none.
-const PAUSE: Duration = Duration::from_secs(1);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause that a server may set.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The maximum number of times in a row that a stream is resumed without a new event.
-const MOST_RESUMES: u32 = 5;
+const MAX_RESUMES: u32 = 5;
 /// The maximum number of bytes to read of an error response.
-const LONGEST_REFUSAL: usize = 64 * 1024;
+const MAX_REFUSAL: usize = 64 * 1024;
 /// The time limit for ending a session.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Creates the transport to a remote server. Nothing is sent yet.
 pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> OpenTransport {
-    let (sender, receiver) = mpsc::channel(MOST_WAITING);
+    let (sender, receiver) = mpsc::channel(MAX_WAITING);
     let way = Arc::new(StreamableHttp {
         access,
         state: Mutex::default(),
@@ -176,7 +176,7 @@ impl StreamableHttp {
         if is_stream {
             return self.read_answer_stream(id, response.body).await;
         }
-        let text = response.body.bytes(LONGEST_FRAME).await;
+        let text = response.body.bytes(MAX_FRAME).await;
         let text =
             text.map_err(|why| PeerError::Transport(format!("its answer cannot be read: {why}")))?;
         if text.is_empty() {
@@ -195,7 +195,11 @@ impl StreamableHttp {
     }
 
     /// Reads the stream of a request, and resumes it until the answer has arrived.
-    async fn read_answer_stream(&self, id: &RpcId, mut body: Box<dyn HttpBody>) -> Result<(), PeerError> {
+    async fn read_answer_stream(
+        &self,
+        id: &RpcId,
+        mut body: Box<dyn HttpBody>,
+    ) -> Result<(), PeerError> {
         let mut place = StreamPosition::default();
         let mut resumes = 0;
         loop {
@@ -207,7 +211,7 @@ impl StreamableHttp {
                 Ok(()) => "its stream ended before the answer came".to_owned(),
                 Err(why) => why.clone(),
             };
-            let Some(last) = place.id.clone().filter(|_| resumes < MOST_RESUMES) else {
+            let Some(last) = place.id.clone().filter(|_| resumes < MAX_RESUMES) else {
                 return Err(PeerError::Transport(why));
             };
             resumes += 1;
@@ -227,7 +231,7 @@ impl StreamableHttp {
         place: &mut StreamPosition,
         resumes: &mut u32,
     ) -> Result<(), String> {
-        while let Some(event) = body.event(LONGEST_FRAME).await? {
+        while let Some(event) = body.event(MAX_FRAME).await? {
             place.id = event.id.or(place.id.take());
             place.retry = event.retry.or(place.retry);
             if !event.data.is_empty() && matches!(event.name.as_str(), "" | "message") {
@@ -242,7 +246,7 @@ impl StreamableHttp {
     async fn listen(self: Arc<Self>) {
         let mut place = StreamPosition::default();
         let mut failures = 0;
-        while failures < MOST_RESUMES {
+        while failures < MAX_RESUMES {
             let response = match self.get(place.id.as_deref()).await {
                 Ok(response) if response.status == 200 => response,
                 // The server has no such stream.
@@ -256,7 +260,7 @@ impl StreamableHttp {
                 }
                 Ok(_) | Err(_) => {
                     failures += 1;
-                    sleep(PAUSE * 2_u32.pow(failures)).await;
+                    sleep(FIRST_RETRY_PAUSE * 2_u32.pow(failures)).await;
                     continue;
                 }
             };
@@ -309,11 +313,7 @@ impl StreamableHttp {
             };
         }
         let has_session = self.state().session.is_some();
-        let text = response
-            .body
-            .bytes(LONGEST_REFUSAL)
-            .await
-            .unwrap_or_default();
+        let text = response.body.bytes(MAX_REFUSAL).await.unwrap_or_default();
         if status == 404 && has_session {
             self.session_is_gone();
             return PeerError::Closed("its session has ended".to_owned());
@@ -442,7 +442,7 @@ struct StreamPosition {
 impl StreamPosition {
     fn pause(&self) -> Duration {
         let named = self.retry.map(Duration::from_millis);
-        named.unwrap_or(PAUSE).min(LONGEST_PAUSE)
+        named.unwrap_or(FIRST_RETRY_PAUSE).min(MAX_PAUSE)
     }
 }
 

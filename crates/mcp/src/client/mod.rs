@@ -44,7 +44,7 @@ pub use connection::{Connection, ServerInfo};
 pub use entry::{
     RemoteServer, ServerEntry, ServerKind, ServerSandbox, ServerScope, SkippedServer, entries,
 };
-pub use handler::{ClientHost, ServerElicitation, ElicitationAnswer, ElicitationKind};
+pub use handler::{ClientHost, ElicitationAnswer, ElicitationKind, ServerElicitation};
 pub use options::{ClientOptions, EnvironmentOf, VariableOf};
 pub use prompts::ServerPrompt;
 pub use remote::ServerTokens;

@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::message::RpcMessage;
 
 /// The maximum number of headers per tool.
-const MOST: usize = 64;
+const MAX_COUNT: usize = 64;
 /// The maximum depth of a schema to search.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The path to a property, and the name of its header.
 type ParamHeader = (Vec<String>, String);
@@ -73,7 +73,7 @@ fn search(
     path: &mut Vec<String>,
     found: &mut Vec<ParamHeader>,
 ) -> Result<(), String> {
-    if path.len() == DEEPEST {
+    if path.len() == MAX_DEPTH {
         return Ok(());
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -85,7 +85,7 @@ fn search(
             let is_plain = ["string", "integer", "boolean"]
                 .iter()
                 .any(|kind| property["type"] == *kind);
-            if !is_plain || found.len() == MOST {
+            if !is_plain || found.len() == MAX_COUNT {
                 return Err(format!("{name} has a type that cannot be sent as a header"));
             }
             found.push((path.clone(), header.to_owned()));

@@ -19,9 +19,9 @@ use crate::peer::PeerError;
 /// The time limit for the helper command.
 const HELPER: Duration = Duration::from_secs(10);
 /// The maximum size of its output in bytes.
-const LONGEST_HELP: usize = 256 * 1024;
+const MAX_HELP: usize = 256 * 1024;
 /// The maximum number of redirects within a server to follow.
-const MOST_REDIRECTS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 
 /// A source of tokens for servers.
 pub trait ServerTokens: Send + Sync {
@@ -53,7 +53,9 @@ impl RemoteAccess {
     /// command is run again and the token is refreshed, once.
     pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, PeerError> {
         let token = self.token().await;
-        let response = self.follow_redirects(request.clone(), token.as_deref()).await?;
+        let response = self
+            .follow_redirects(request.clone(), token.as_deref())
+            .await?;
         if !matches!(response.status, 401 | 403) {
             return Ok(response);
         }
@@ -113,7 +115,7 @@ impl RemoteAccess {
         }
         request.headers.retain(|(name, _)| !own.contains_key(name));
         request.headers.extend(own);
-        for _ in 0..MOST_REDIRECTS {
+        for _ in 0..MAX_REDIRECTS {
             let response =
                 self.streams.open(request.clone()).await.map_err(|failed| {
                     match failed.is_transient {
@@ -159,7 +161,7 @@ impl RemoteAccess {
         let output = timeout(HELPER, running).await;
         let output = output.map_err(|_| wrong(format!("it did not end within {HELPER:?}")))?;
         let output = output.map_err(|error| wrong(error.to_string()))?;
-        if !output.status.success() || output.stdout.len() > LONGEST_HELP {
+        if !output.status.success() || output.stdout.len() > MAX_HELP {
             return Err(wrong(format!("it ended with {}", output.status)));
         }
         let read: Option<Map<String, Value>> = serde_json::from_slice(&output.stdout).ok();

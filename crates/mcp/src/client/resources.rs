@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{
-    ToolAccess, BoundCall, BoxFuture, CallContext, DynTool, Effects, ToolProfile, ToolError, ToolOutput,
-    ToolSpec,
+    BoundCall, BoxFuture, CallContext, DynTool, Effects, ToolAccess, ToolError, ToolOutput,
+    ToolProfile, ToolSpec,
 };
 use serde_json::{Map, Value, json};
 

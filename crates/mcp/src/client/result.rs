@@ -12,7 +12,7 @@ use haft_contract::{CallId, Content, ToolOutput, output::MediaSource};
 use serde_json::Value;
 
 /// The maximum size of an image for providers, as Base64 text.
-const LONGEST_PICTURE: usize = 5 * 1024 * 1024;
+const MAX_IMAGE_LENGTH: usize = 5 * 1024 * 1024;
 
 /// Converts a result. Content that is neither text nor an image is stored in `folder`.
 pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
@@ -92,7 +92,7 @@ fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
     // The media type is derived from the bytes, because a provider rejects the whole conversation
     // if an image is invalid.
     let is = picture(&bytes);
-    if let Some(media_type) = is.filter(|_| data.len() <= LONGEST_PICTURE) {
+    if let Some(media_type) = is.filter(|_| data.len() <= MAX_IMAGE_LENGTH) {
         return Content::Image {
             source: MediaSource::Base64 {
                 media_type: media_type.to_owned(),
@@ -213,7 +213,7 @@ mod tests {
         let said = shown("iVBORw0KGgo?", "image/png");
         assert!(said.contains("not valid base 64"), "{said}");
         let mut large = BASE64.decode(PIXEL.as_bytes()).unwrap();
-        large.resize(LONGEST_PICTURE, 0);
+        large.resize(MAX_IMAGE_LENGTH, 0);
         let said = shown(&BASE64.encode(&large), "image/png");
         assert!(said.contains("too large"), "{said}");
         assert!(said.ends_with(".png]"), "{said}");

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 /// The maximum number of parts of a schema, against unbounded expansion.
-const MOST_PARTS: usize = 20_000;
+const MAX_PARTS: usize = 20_000;
 /// References are not followed within parts that are nested deeper. No more are followed within each other either.
 const MAX_DEPTH: usize = 64;
 
@@ -70,7 +70,7 @@ impl ReferenceInliner<'_> {
         let target = reference
             .strip_prefix('#')
             .and_then(|pointer| self.root.pointer(pointer))
-            .filter(|_| self.parts < MOST_PARTS && self.depth < MAX_DEPTH)
+            .filter(|_| self.parts < MAX_PARTS && self.depth < MAX_DEPTH)
             .filter(|_| !self.within.iter().any(|known| known == reference));
         let mut found = match target {
             Some(target) => {

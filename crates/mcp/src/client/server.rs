@@ -19,7 +19,7 @@ use super::{
     ApprovedTools, ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
     cache::{self, CachedToolList},
     connection::HandshakeKind,
-    definition::{ToolDefaults, ServerToolDefinition},
+    definition::{ServerToolDefinition, ToolDefaults},
     handler::{ClientHandler, ListChanges},
     server_log::ServerLog,
     tool::ServerTool,
@@ -30,9 +30,9 @@ use crate::{
 };
 
 /// The maximum number of restarts in a row.
-const MOST_RESTARTS: u32 = 5;
+const MAX_RESTARTS: u32 = 5;
 /// The first pause before a restart; each following pause is twice as long.
-const PAUSE: Duration = Duration::from_secs(1);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The run time after which a failure starts a new row of restarts.
 const LIVED: Duration = Duration::from_secs(60);
 /// The time to collect change notifications before a list is requested again.
@@ -378,7 +378,7 @@ impl ServerHandle {
                     self.set_status(ServerStatus::Pending, stop);
                 }
                 Err(error) => {
-                    let is_over = failures >= MOST_RESTARTS || !is_passing(&error);
+                    let is_over = failures >= MAX_RESTARTS || !is_passing(&error);
                     // Until its first connection, no caller should wait for further attempts.
                     if is_over || !has_lived {
                         self.failed(shared, &error, stop);
@@ -388,7 +388,7 @@ impl ServerHandle {
                     }
                 }
             }
-            sleep(PAUSE * 2_u32.pow(failures.min(8))).await;
+            sleep(FIRST_RETRY_PAUSE * 2_u32.pow(failures.min(8))).await;
             failures += 1;
         }
     }

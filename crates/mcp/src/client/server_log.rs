@@ -10,7 +10,7 @@ use super::stdio;
 /// The number of lines to show of what a server writes, and of what it logs.
 const SHOWN: usize = 20;
 /// The maximum length of a line in characters.
-const LONGEST: usize = 300;
+const MAX_LENGTH: usize = 300;
 
 /// The last bytes of a server's standard error.
 pub(crate) type StderrTail = Arc<Mutex<VecDeque<u8>>>;
@@ -50,7 +50,10 @@ impl ServerLog {
         let known = lock(&self.stderr).clone();
         // If a restarted server has not written anything yet, the output of the previous start is
         // shown, because it may show why it ended.
-        let mut written = known.iter().flatten().map(|words| stdio::stderr_text(words));
+        let mut written = known
+            .iter()
+            .flatten()
+            .map(|words| stdio::stderr_text(words));
         let written = written.find(|text| !text.trim().is_empty());
         let written = written.unwrap_or_default();
         let written: Vec<&str> = written
@@ -66,7 +69,7 @@ impl ServerLog {
 }
 
 fn short(line: &str) -> String {
-    line.chars().take(LONGEST).collect()
+    line.chars().take(MAX_LENGTH).collect()
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,6 +98,6 @@ mod tests {
         let lines = log.lines();
         assert_eq!(lines.len(), 2 * SHOWN);
         assert_eq!(lines[SHOWN], "[info] x");
-        assert!(lines.iter().all(|line| line.chars().count() <= LONGEST));
+        assert!(lines.iter().all(|line| line.chars().count() <= MAX_LENGTH));
     }
 }

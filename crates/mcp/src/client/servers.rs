@@ -479,7 +479,11 @@ impl Servers {
         servers.iter().any(|server| {
             let connection = server.connection();
             connection.is_some_and(|connection| {
-                connection.server_info().capabilities.get("resources").is_some()
+                connection
+                    .server_info()
+                    .capabilities
+                    .get("resources")
+                    .is_some()
             })
         })
     }

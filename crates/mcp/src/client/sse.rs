@@ -12,10 +12,10 @@ use tokio::{
 
 use super::{
     remote::{RemoteAccess, within},
-    transport::{MOST_WAITING, OpenTransport, QueueSink, TransportControl},
+    transport::{MAX_WAITING, OpenTransport, QueueSink, TransportControl},
 };
 use crate::{
-    frames::LONGEST_FRAME,
+    frames::MAX_FRAME,
     message::RpcMessage,
     peer::{Peer, PeerError, PeerHandler, WeakPeer},
 };
@@ -25,7 +25,7 @@ const FIRST_BYTE: Duration = Duration::from_secs(60);
 
 /// Creates the transport to a server and opens the stream immediately.
 pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> OpenTransport {
-    let (sender, messages) = mpsc::channel(MOST_WAITING);
+    let (sender, messages) = mpsc::channel(MAX_WAITING);
     let way = Arc::new(SseTransport {
         access,
         peer: OnceLock::new(),
@@ -94,7 +94,7 @@ impl SseTransport {
             status => return Err(PeerError::Transport(format!("HTTP {status}"))),
         }
         let next = |error: String| PeerError::Closed(error);
-        while let Some(event) = response.body.event(LONGEST_FRAME).await.map_err(next)? {
+        while let Some(event) = response.body.event(MAX_FRAME).await.map_err(next)? {
             match event.name.as_str() {
                 "endpoint" => {
                     let place = within(self.access.url(), event.data.trim());

@@ -21,10 +21,10 @@ use tokio::{
 
 use super::{
     server_log::StderrTail,
-    transport::{MOST_WAITING, OpenTransport, ServerLaunch, TransportControl, enqueue},
+    transport::{MAX_WAITING, OpenTransport, ServerLaunch, TransportControl, enqueue},
 };
 use crate::{
-    frames::{LineFrame, FrameReader, LONGEST_FRAME},
+    frames::{FrameReader, LineFrame, MAX_FRAME},
     message::RpcMessage,
     peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
 };
@@ -73,7 +73,7 @@ pub(crate) fn open(
     };
     let words = Arc::new(Mutex::new(VecDeque::new()));
     let reading_words = haft_contract::spawn_boxed(collect_stderr(stderr, Arc::clone(&words)));
-    let (sender, receiver) = mpsc::channel(MOST_WAITING);
+    let (sender, receiver) = mpsc::channel(MAX_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     haft_contract::spawn_boxed(write(stdin, receiver, peer.downgrade()));
     let (ended, end) = watch::channel(None);
@@ -214,14 +214,14 @@ pub(super) async fn read_frames(
     output: impl AsyncBufRead + Unpin,
     peer: &WeakPeer,
 ) -> Option<String> {
-    let mut frames = FrameReader::new(output, LONGEST_FRAME);
+    let mut frames = FrameReader::new(output, MAX_FRAME);
     loop {
         let next = frames.next().await;
         let peer = peer.upgrade()?;
         match next {
             Ok(Some(LineFrame::Line(line))) => peer.receive_text(&line),
             Ok(Some(LineFrame::TooLong { ends, length })) => {
-                peer.on_oversized(&ends, length, LONGEST_FRAME)
+                peer.on_oversized(&ends, length, MAX_FRAME)
             }
             Ok(None) => return None,
             Err(error) => return Some(error.to_string()),
@@ -249,7 +249,10 @@ pub(super) fn stderr_text(kept: &Mutex<VecDeque<u8>>) -> String {
 }
 
 /// Reads the standard error and stores its last part.
-pub(super) async fn collect_stderr(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8>>>) {
+pub(super) async fn collect_stderr(
+    mut stderr: impl AsyncRead + Unpin,
+    kept: Arc<Mutex<VecDeque<u8>>>,
+) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length) = stderr.read(&mut buffer).await {
         if length == 0 {

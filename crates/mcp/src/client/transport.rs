@@ -127,7 +127,7 @@ impl MessageSink for QueueSink {
 
 /// The maximum number of messages that wait to be sent. Beyond it, messages to a server that does
 /// not read are refused.
-pub(super) const MOST_WAITING: usize = 4_096;
+pub(super) const MAX_WAITING: usize = 4_096;
 
 /// Appends a message to the queue, if there is room.
 pub(super) fn enqueue(
@@ -136,7 +136,7 @@ pub(super) fn enqueue(
 ) -> Result<(), PeerError> {
     sender.try_send(message).map_err(|refused| match refused {
         TrySendError::Full(_) => PeerError::Transport(format!(
-            "it does not read its input: {MOST_WAITING} messages are queued"
+            "it does not read its input: {MAX_WAITING} messages are queued"
         )),
         TrySendError::Closed(_) => PeerError::Closed("the connection is closed".to_owned()),
     })

@@ -19,7 +19,9 @@ mod session;
 pub mod stdio;
 
 pub use http::{HttpAccess, HttpServer, HttpServerOptions};
-pub use pool::{StoredResults, NarrowRoots, ActiveCalls, PoolService, PromptDefinition, PromptSource};
+pub use pool::{
+    ActiveCalls, NarrowRoots, PoolService, PromptDefinition, PromptSource, StoredResults,
+};
 pub use service::{
     ClientInfo, ClientRequestError, LogLevel, McpService, OpenSession, RequestContext,
     ServerDescription, ServiceAnswer, SessionNotifier,

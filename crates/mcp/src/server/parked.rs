@@ -25,9 +25,9 @@ use super::{
 use crate::{RpcError, RpcMessage, message::code};
 
 /// The maximum number of parked requests.
-const MOST_PARKED: usize = 64;
+const MAX_PARKED: usize = 64;
 /// The time a client may take to send a request again.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// The maximum number of input requests of one request that wait to be sent.
 const WAITING_ASKS: usize = 16;
 
@@ -139,7 +139,7 @@ impl ParkedRequests {
             .collect();
         {
             let mut all = self.all();
-            if all.len() >= MOST_PARKED {
+            if all.len() >= MAX_PARKED {
                 let why = "too many requests wait for answers";
                 return Err(RpcError::new(code::INTERNAL, why));
             }
@@ -147,7 +147,7 @@ impl ParkedRequests {
         }
         let (parked, forgotten) = (Arc::downgrade(self), state.clone());
         haft_contract::spawn_boxed(async move {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(TIMEOUT).await;
             if let Some(parked) = parked.upgrade() {
                 parked.all().remove(&forgotten);
             }

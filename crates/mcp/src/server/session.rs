@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The maximum number of requests that are processed concurrently.
-const MOST_INCOMING: usize = 256;
+const MAX_INCOMING: usize = 256;
 
 /// Requests of the stateless revision that may be answered with input requests.
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
@@ -194,7 +194,7 @@ impl McpSession {
                 Some("the session has ended")
             } else if state.incoming.contains_key(&id) {
                 Some("a request with this id is in progress")
-            } else if state.open >= MOST_INCOMING {
+            } else if state.open >= MAX_INCOMING {
                 Some("too many requests at once")
             } else {
                 state.incoming.insert(id.clone(), cancel.clone());
@@ -372,7 +372,9 @@ impl McpSession {
             "resourcesListChanged",
             "resourceSubscriptions",
         ];
-        kinds.into_iter().any(|kind| self.supports_notification(kind))
+        kinds
+            .into_iter()
+            .any(|kind| self.supports_notification(kind))
     }
 
     fn has(&self, capability: &str) -> bool {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Revision, RpcError, RpcMessage,
-    frames::{LineFrame, FrameReader},
+    frames::{FrameReader, LineFrame},
     message::code,
     peer::ids_in,
 };

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     server_http::{USUAL, open, request, serve},
-    server_lines::{LONGEST, RawClient},
+    server_lines::{MAX_LENGTH, RawClient},
 };
 
 /// Reads until the connection is closed.
@@ -233,8 +233,8 @@ async fn ids_of_all_kinds_deep_json_and_keys_that_are_there_twice() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let deep = format!(
             "{}1{}",
-            open.repeat(LONGEST / 20),
-            close.repeat(LONGEST / 20)
+            open.repeat(MAX_LENGTH / 20),
+            close.repeat(MAX_LENGTH / 20)
         );
         client
             .raw(&format!(

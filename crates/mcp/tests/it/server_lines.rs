@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::fixture::Fixture;
 
-pub(crate) const LONGEST: usize = 100_000;
+pub(crate) const MAX_LENGTH: usize = 100_000;
 
 /// A client that says what a test wants it to say.
 pub(crate) struct RawClient {
@@ -27,7 +27,7 @@ impl RawClient {
         let (output, from) = duplex(64 * 1024);
         let stop = CancellationToken::new();
         let server = tokio::spawn(async move {
-            serve_lines(&Fixture, BufReader::new(input), output, LONGEST, stop).await
+            serve_lines(&Fixture, BufReader::new(input), output, MAX_LENGTH, stop).await
         });
         Self {
             to,
@@ -136,7 +136,7 @@ async fn what_makes_no_sense_is_answered_and_harms_nothing() {
         .await;
     let long = format!(
         r#"{{"jsonrpc":"2.0","id":5,"method":"x","params":"{}"}}"#,
-        "y".repeat(LONGEST)
+        "y".repeat(MAX_LENGTH)
     );
     client.raw(&long).await;
     let refused = client.hear().await;

@@ -10,8 +10,8 @@ use haft_contract::{
     BoxFuture, CallContext, CancellationToken, DynTool, ProgressUpdates, ToolError, ToolOutput,
 };
 use haft_mcp::client::{
-    ClientHost, ClientOptions, ServerElicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,
-    entries,
+    ClientHost, ClientOptions, ElicitationAnswer, ServerElicitation, ServerLaunch, ServerScope,
+    Servers, entries,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -19,7 +19,10 @@ fn prefix() -> Arc<RequestPrefix> {
         SystemBlock::stable("Be good."),
         SystemBlock::new("Here is a project."),
     ];
-    Arc::new(RequestPrefix::new(system, vec![tool("Read"), tool("Write")]))
+    Arc::new(RequestPrefix::new(
+        system,
+        vec![tool("Read"), tool("Write")],
+    ))
 }
 
 fn use_of(id: &str) -> Block {
@@ -95,7 +98,9 @@ fn parameters_of_a_request() {
     add(&|request| (request.max_tokens, request.thinking) = (1000, ThinkingMode::Budget(2000)));
     add(&|request| (request.thinking, request.temperature) = (ThinkingMode::Adaptive, Some(0.5)));
     add(&|request| request.temperature = Some(0.5));
-    add(&|request| (request.thinking, request.tool_choice) = (ThinkingMode::Adaptive, ToolChoice::Any));
+    add(&|request| {
+        (request.thinking, request.tool_choice) = (ThinkingMode::Adaptive, ToolChoice::Any)
+    });
     add(&|request| request.tool_choice = ToolChoice::Tool("Read".to_owned()));
     add(&|request| (request.tool_choice, request.parallel_calls) = (ToolChoice::None, false));
     add(&|request| request.parallel_calls = false);

@@ -215,8 +215,12 @@ impl MessageDecoder {
             StreamMessage::ContentBlockDelta { index, delta } => match delta {
                 WireDelta::Text { text } => vec![ModelEvent::Text { index, text }],
                 WireDelta::Input { partial_json: json } => vec![ModelEvent::Input { index, json }],
-                WireDelta::Thinking { thinking: text } => vec![ModelEvent::Thinking { index, text }],
-                WireDelta::Signature { signature } => vec![ModelEvent::Signature { index, signature }],
+                WireDelta::Thinking { thinking: text } => {
+                    vec![ModelEvent::Thinking { index, text }]
+                }
+                WireDelta::Signature { signature } => {
+                    vec![ModelEvent::Signature { index, signature }]
+                }
                 WireDelta::Unknown => Vec::new(),
             },
             StreamMessage::ContentBlockStop { index } => vec![ModelEvent::BlockStop { index }],

@@ -14,9 +14,9 @@ use crate::{
 /// The type of the server tool.
 const TOOL: &str = "web_search_20250305";
 /// The maximum number of searches in one call.
-const MOST_SEARCHES: u32 = 8;
+const MAX_SEARCHES: u32 = 8;
 /// The maximum length of the reply. A short summary is enough.
-const MOST_TOKENS: u32 = 4096;
+const MAX_TOKENS: u32 = 4096;
 
 impl Anthropic {
     /// Searches the web with the provider's tool and this model. Also returns the tokens that it
@@ -37,7 +37,7 @@ impl Anthropic {
 }
 
 fn body(model: &str, query: &WebQuery) -> Value {
-    let mut tool = json!({"type": TOOL, "name": "web_search", "max_uses": MOST_SEARCHES});
+    let mut tool = json!({"type": TOOL, "name": "web_search", "max_uses": MAX_SEARCHES});
     if !query.allowed_domains.is_empty() {
         tool["allowed_domains"] = json!(query.allowed_domains);
     }
@@ -50,7 +50,7 @@ fn body(model: &str, query: &WebQuery) -> Value {
     );
     json!({
         "model": crate::model_listing::split_window(model).0,
-        "max_tokens": MOST_TOKENS,
+        "max_tokens": MAX_TOKENS,
         "messages": [{"role": "user", "content": ask}],
         "tools": [tool],
     })

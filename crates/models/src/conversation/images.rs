@@ -7,7 +7,7 @@ use haft_contract::{Content, output::MediaSource};
 use super::{Block, Conversation, ConversationEntry, Message, RequestHistory};
 
 /// The maximum length of an image in base64 characters that providers accept.
-const LARGEST: usize = 5 * 1024 * 1024;
+const MAX_SIZE: usize = 5 * 1024 * 1024;
 
 impl Conversation {
     /// Replaces every image in these messages by a note.
@@ -35,7 +35,7 @@ impl RequestHistory {
         if let Some(index) = named(refusal).filter(|index| all.contains(index)) {
             return vec![index];
         }
-        let large = with(&|MediaSource::Base64 { data, .. }| data.len() > LARGEST);
+        let large = with(&|MediaSource::Base64 { data, .. }| data.len() > MAX_SIZE);
         if large.is_empty() {
             all.last().copied().into_iter().collect()
         } else {

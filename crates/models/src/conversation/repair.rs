@@ -58,7 +58,9 @@ impl fmt::Display for HistoryRepair {
                     "call {id} of {name} had no result; it is treated as interrupted"
                 )
             }
-            Self::OrphanResult { id } => write!(f, "a result for {id} answered no call; it was removed"),
+            Self::OrphanResult { id } => {
+                write!(f, "a result for {id} answered no call; it was removed")
+            }
             Self::DuplicateId { id } => {
                 write!(
                     f,

@@ -13,7 +13,7 @@ use crate::{ErrorKind, ModelError};
 use haft_contract::{CalendarTime, CancellationToken};
 
 /// The maximum number of bytes that are read from an error response.
-const LONGEST_REFUSAL: usize = 64 * 1024;
+const MAX_REFUSAL: usize = 64 * 1024;
 
 /// The maximum number of characters that are quoted from an unknown response.
 const QUOTED: usize = 200;
@@ -38,7 +38,7 @@ pub(crate) async fn refusal(
     let headers = response.headers().clone();
     let stream = Box::pin(response.bytes_stream());
     let mut body = ResponseBody::new(stream, http.options(), cancel.clone());
-    let text = match body.all(LONGEST_REFUSAL).await {
+    let text = match body.all(MAX_REFUSAL).await {
         Ok(bytes) => bytes,
         Err(error) if error.kind == ErrorKind::Cancelled => return error,
         // The part that arrived says more than the lost connection.

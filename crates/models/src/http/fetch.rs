@@ -26,7 +26,7 @@ use super::{
 /// The timeout for connecting to one address.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The maximum number of headers in a response.
-const MOST_HEADERS: usize = 200;
+const MAX_HEADERS: usize = 200;
 
 /// Fetches web pages. It shares neither connections nor keys with the client of the providers.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl WebClient {
             .redirect(redirect::Policy::none())
             .referer(false)
             .pool_max_idle_per_host(0)
-            .http1_max_headers(MOST_HEADERS)
+            .http1_max_headers(MAX_HEADERS)
             .dns_resolver(Arc::clone(&self.pins));
         builder = match &self.options.proxy {
             Some(proxy) if self.options.proxies => {
@@ -204,7 +204,10 @@ impl Drop for PinnedAddresses {
 
 impl Resolve for AddressPins {
     fn resolve(&self, name: Name) -> Resolving {
-        let (pinned, is_proxy) = (self.pinned_addresses(name.as_str()), self.is_proxy(name.as_str()));
+        let (pinned, is_proxy) = (
+            self.pinned_addresses(name.as_str()),
+            self.is_proxy(name.as_str()),
+        );
         Box::pin(async move {
             let addresses = match pinned {
                 Some(pinned) => pinned,

@@ -10,7 +10,7 @@ use reqwest::{
 use super::{Http, body::ResponseBody, host_and_port};
 
 /// The maximum length of a response in bytes.
-const LONGEST: usize = 4 * 1024 * 1024;
+const MAX_LENGTH: usize = 4 * 1024 * 1024;
 
 impl HttpClient for Http {
     fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpTextResponse, String>> {
@@ -43,13 +43,13 @@ impl Http {
         let location = location.and_then(|to| to.to_str().ok()).map(str::to_owned);
         let stream = Box::pin(response.bytes_stream());
         let mut body = ResponseBody::new(stream, self.options(), never);
-        let bytes = body.all(LONGEST).await;
+        let bytes = body.all(MAX_LENGTH).await;
         let bytes =
             bytes.map_err(|error| format!("the answer of {}: {error}", host_and_port(&url)))?;
-        if bytes.len() == LONGEST {
+        if bytes.len() == MAX_LENGTH {
             let place = host_and_port(&url);
             return Err(format!(
-                "the answer of {place} is longer than {LONGEST} bytes"
+                "the answer of {place} is longer than {MAX_LENGTH} bytes"
             ));
         }
         Ok(HttpTextResponse {

@@ -20,7 +20,7 @@ use tokio::{
 use super::root;
 
 /// The timeout for connecting and for the handshake.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout for sending a pong.
 const PONG: Duration = Duration::from_secs(10);
 /// The constant of RFC 6455 that a server hashes together with our key.
@@ -36,9 +36,9 @@ impl WebSocketConnector for WebSockets {
         request: WebSocketRequest,
     ) -> BoxFuture<'_, Result<Box<dyn WebSocketMessages>, String>> {
         Box::pin(async move {
-            let opened = timeout(PATIENCE, open(request)).await;
+            let opened = timeout(TIMEOUT, open(request)).await;
             opened.unwrap_or_else(|_| {
-                Err(format!("it did not answer within {} s", PATIENCE.as_secs()))
+                Err(format!("it did not answer within {} s", TIMEOUT.as_secs()))
             })
         })
     }
@@ -89,7 +89,7 @@ fn client(request: &WebSocketRequest) -> Result<Client, String> {
     let host = request.host.trim_matches(['[', ']']);
     let mut builder = Client::builder()
         .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(PATIENCE)
+        .connect_timeout(TIMEOUT)
         .tcp_keepalive(Duration::from_secs(30))
         .http1_only()
         .no_proxy()
@@ -160,7 +160,7 @@ const PONG_KIND: u8 = 10;
 /// The bit that marks control frames, which may appear between the parts of a message.
 const CONTROL: u8 = 8;
 /// The maximum length of a control frame in bytes.
-const LONGEST_CONTROL: usize = 125;
+const MAX_CONTROL: usize = 125;
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> WebSocketFrames<S> {
     fn new(stream: S, longest: usize) -> Self {
@@ -243,7 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> WebSocketFrames<S> {
             return Err("its frames are not those of a server".to_owned());
         }
         let is_control = head.kind & CONTROL != 0;
-        if is_control && (!head.is_last || head.length > LONGEST_CONTROL) {
+        if is_control && (!head.is_last || head.length > MAX_CONTROL) {
             return Err("its frames are not those of a server".to_owned());
         }
         Ok(Some(head))
@@ -312,14 +312,14 @@ mod tests {
 
     use super::*;
 
-    const LONGEST: usize = 1 << 20;
+    const MAX_LENGTH: usize = 1 << 20;
 
     /// What a client makes of what a server sends, and what the client sends then.
     async fn heard(sent: &[u8]) -> (Vec<WebSocketMessage>, Result<(), String>, Vec<u8>) {
         let (ours, mut server) = duplex(4 << 20);
         server.write_all(sent).await.unwrap();
         server.shutdown().await.unwrap();
-        let mut frames = WebSocketFrames::new(ours, LONGEST);
+        let mut frames = WebSocketFrames::new(ours, MAX_LENGTH);
         let mut messages = Vec::new();
         let end = loop {
             match frames.next().await {
@@ -390,11 +390,11 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_lies_is_left() {
         let huge = [&[0x82, 127][..], &u64::MAX.to_be_bytes()].concat();
-        let too_long = [&[0x81, 127][..], &(LONGEST as u64 + 1).to_be_bytes()].concat();
+        let too_long = [&[0x81, 127][..], &(MAX_LENGTH as u64 + 1).to_be_bytes()].concat();
         let parts = [
             &[0x01, 127][..],
-            &(LONGEST as u64).to_be_bytes(),
-            &vec![b'x'; LONGEST],
+            &(MAX_LENGTH as u64).to_be_bytes(),
+            &vec![b'x'; MAX_LENGTH],
             b"\x80\x01x",
         ]
         .concat();

@@ -11,7 +11,7 @@ use super::repair_json;
 
 /// The maximum length of stored arguments in bytes. The assembler's limit is lower, so it rejects
 /// arguments of this length.
-const LONGEST: usize = 17 * 1024 * 1024;
+const MAX_LENGTH: usize = 17 * 1024 * 1024;
 
 /// The tool calls of one reply.
 #[derive(Debug, Default)]
@@ -189,7 +189,7 @@ impl PartialCall {
                 let is_repetition = *more == self.arguments
                     && self.arguments.starts_with(['{', '['])
                     && is_json(&self.arguments);
-                if !is_repetition && self.arguments.len() <= LONGEST {
+                if !is_repetition && self.arguments.len() <= MAX_LENGTH {
                     self.arguments.push_str(more);
                 }
             }

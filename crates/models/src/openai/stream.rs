@@ -345,7 +345,9 @@ impl ChunkDecoder {
             return (self.events, StreamOutcome::Empty);
         }
         calls.into_iter().for_each(|call| self.hand_out(call));
-        let usage = self.usage.unwrap_or_else(|| estimate(asked, self.reply_bytes));
+        let usage = self
+            .usage
+            .unwrap_or_else(|| estimate(asked, self.reply_bytes));
         self.events.push(ModelEvent::Usage { usage });
         let reason = match self.finish.as_deref() {
             Some("length") => StopReason::MaxTokens,

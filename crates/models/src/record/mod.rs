@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use recorder::Recorder;
-pub use replay::{ReplayDivergence, Replay};
+pub use replay::{Replay, ReplayDivergence};
 
 use crate::{ModelError, ModelEvent, ModelRequest};
 

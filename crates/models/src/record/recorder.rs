@@ -63,7 +63,8 @@ impl Recorder {
             requests: 0,
             known: HashMap::new(),
         };
-        tape.write(&RecordingLine::Version(VERSION)).map_err(recording_failed)?;
+        tape.write(&RecordingLine::Version(VERSION))
+            .map_err(recording_failed)?;
         Ok(Self {
             model,
             tape: Arc::new(Mutex::new(tape)),

@@ -94,7 +94,8 @@ impl Replay {
         for (index, line) in lines.lines().enumerate() {
             let bad = |why: String| ModelError::local(format!("line {}: {why}", index + 1));
             let line = line.map_err(|error| bad(error.to_string()))?;
-            let line: RecordingLine = serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
+            let line: RecordingLine =
+                serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
             tape.take(line).map_err(bad)?;
         }
         Ok(Self {
@@ -236,7 +237,8 @@ fn first_difference(
     let pairs = recorded.iter().zip(now);
     for (number, (name, now)) in pairs {
         if known[*number] != *now {
-            let (was, is) = excerpts_around_difference(&known[*number].to_string(), &now.to_string());
+            let (was, is) =
+                excerpts_around_difference(&known[*number].to_string(), &now.to_string());
             return Some((name.clone(), was, is));
         }
     }

@@ -2,8 +2,8 @@ mod connections;
 
 use haft_contract::{CancellationToken, Content};
 use haft_models::{
-    Anthropic, Block, Conversation, ErrorKind, Message, Model, ModelEvent, ModelRequest, RequestPrefix,
-    StopReason, SystemBlock, ToolResult, Usage, anthropic::AnthropicOptions,
+    Anthropic, Block, Conversation, ErrorKind, Message, Model, ModelEvent, ModelRequest,
+    RequestPrefix, StopReason, SystemBlock, ToolResult, Usage, anthropic::AnthropicOptions,
 };
 use haft_testkit::http::{HttpFake, HttpReply, header};
 use serde_json::{Value, json};
@@ -319,7 +319,11 @@ async fn vector_8_a_history_without_a_result_is_repaired_before_it_is_sent() {
     let server = HttpFake::start([HttpReply::events(
         start() + &say(0, "ok") + &stop("end_turn"),
     )]);
-    let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
+    let request = ModelRequest::new(
+        "m",
+        Arc::new(RequestPrefix::default()),
+        conversation.history(),
+    );
     ask(&anthropic(&server.url), request).await;
     let result = &server.requests()[0].body["messages"][2]["content"][0];
     assert_eq!(
@@ -449,7 +453,11 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
         ModelRequest::new("m", prefix, conversation.history()),
     )
     .await;
-    let bodies: Vec<Value> = server.requests().into_iter().map(|seen| seen.body).collect();
+    let bodies: Vec<Value> = server
+        .requests()
+        .into_iter()
+        .map(|seen| seen.body)
+        .collect();
     assert_eq!(bodies[0]["system"], bodies[1]["system"]);
     assert_eq!(
         bodies[0]["messages"][0], bodies[1]["messages"][0],

@@ -8,8 +8,8 @@ use std::{
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Anthropic, ReplyAssembler, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
-    ModelRequest, OpenAi, RequestPrefix, Reply, Retry, RetryClock, RetryPolicy, ToolCall,
+    Anthropic, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent, ModelRequest,
+    OpenAi, Reply, ReplyAssembler, RequestPrefix, Retry, RetryClock, RetryPolicy, ToolCall,
     anthropic::AnthropicOptions,
     openai::{OpenAiOptions, Quirks},
 };
@@ -74,7 +74,11 @@ impl Heard {
 pub(crate) fn request() -> ModelRequest {
     let mut conversation = Conversation::new();
     conversation.user([Content::text("hello")]);
-    ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history())
+    ModelRequest::new(
+        "m",
+        Arc::new(RequestPrefix::default()),
+        conversation.history(),
+    )
 }
 
 pub(crate) async fn ask(model: &dyn Model, request: ModelRequest) -> Heard {

@@ -1,4 +1,4 @@
-use haft_models::{ReplyAssembler, Block, BlockStart, ModelEvent, StopReason};
+use haft_models::{Block, BlockStart, ModelEvent, ReplyAssembler, StopReason};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

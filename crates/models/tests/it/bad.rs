@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use haft_contract::{Content, output::MediaSource};
 use haft_models::{
-    Anthropic, Conversation, ErrorKind, Http, HttpOptions, Model, ModelError, ModelRequest, RequestPrefix,
-    ToolResult, anthropic::AnthropicOptions,
+    Anthropic, Conversation, ErrorKind, Http, HttpOptions, Model, ModelError, ModelRequest,
+    RequestPrefix, ToolResult, anthropic::AnthropicOptions,
 };
 use haft_testkit::http::{HttpFake, HttpReply};
 use serde_json::json;
@@ -200,7 +200,9 @@ fn impatient(url: &str, change: impl FnOnce(&mut HttpOptions)) -> Anthropic {
 #[tokio::test]
 async fn silence_does_not_hang() {
     let server = HttpFake::start([HttpReply::events(": hello\n\n").then_silence()]);
-    let model = impatient(&server.url, |http| http.idle_timeout = Duration::from_millis(50));
+    let model = impatient(&server.url, |http| {
+        http.idle_timeout = Duration::from_millis(50)
+    });
     let error = ask(&model, request()).await.error.unwrap();
     assert_eq!(
         error.to_string(),
@@ -213,7 +215,9 @@ async fn a_server_that_never_begins_to_answer_does_not_hang() {
     haft_testkit::bound_this_process();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let model = impatient(&url, |http| http.content_timeout = Duration::from_millis(50));
+    let model = impatient(&url, |http| {
+        http.content_timeout = Duration::from_millis(50)
+    });
     let error = ask(&model, request()).await.error.unwrap();
     assert_eq!(error.kind, ErrorKind::Connection);
     assert!(
@@ -351,7 +355,11 @@ async fn an_image_that_is_refused_is_left_out() {
             HttpReply::events(good),
         ]);
         let (model, clock) = retrying(anthropic(&server.url));
-        let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
+        let request = ModelRequest::new(
+            "m",
+            Arc::new(RequestPrefix::default()),
+            conversation.history(),
+        );
         let heard = ask(&model, request).await;
         assert_eq!(heard.error, None, "{what}");
         assert_eq!(
@@ -375,7 +383,11 @@ async fn an_image_that_is_refused_is_left_out() {
         assert!(second.to_string().contains("[image left out: "), "{what}");
         // And for good.
         conversation.drop_images(&expected, "[image left out]");
-        let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history());
+        let request = ModelRequest::new(
+            "m",
+            Arc::new(RequestPrefix::default()),
+            conversation.history(),
+        );
         ask(&model, request).await;
         assert_eq!(with_images(&server.requests()[2].body), left, "{what}");
     }
@@ -389,7 +401,11 @@ async fn images_are_left_out_once_and_then_the_error_is_told() {
         "image exceeds 5 MB maximum",
     )]);
     let (model, _) = retrying(anthropic(&server.url));
-    let request = ModelRequest::new("m", Arc::new(RequestPrefix::default()), pictures(8).history());
+    let request = ModelRequest::new(
+        "m",
+        Arc::new(RequestPrefix::default()),
+        pictures(8).history(),
+    );
     let heard = ask(&model, request).await;
     assert_eq!(
         (heard.kind(), server.requests().len()),

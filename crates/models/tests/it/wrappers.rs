@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Conversation, ErrorKind, Fallback, Model, ModelRequest, RequestPrefix, Recorder, Replay, Retry,
+    Conversation, ErrorKind, Fallback, Model, ModelRequest, Recorder, Replay, RequestPrefix, Retry,
     RetryClock, RetryPolicy, ScriptedModel, SystemBlock, ToolResult,
 };
 
@@ -22,7 +22,10 @@ const LOOK_AND_SAY: &str = r#"{"turns": [
 
 /// Two turns: the calls of the first are answered with the given text.
 async fn session(model: &dyn Model, result: &str) -> Vec<Heard> {
-    let prefix = Arc::new(RequestPrefix::new(vec![SystemBlock::stable("Be good.")], vec![]));
+    let prefix = Arc::new(RequestPrefix::new(
+        vec![SystemBlock::stable("Be good.")],
+        vec![],
+    ));
     let mut conversation = Conversation::new();
     conversation.user([Content::text("look")]);
     let first = ask(
@@ -231,7 +234,11 @@ async fn requests_of_a_recording_may_come_in_another_order() {
     let asked = |text: &str| {
         let mut conversation = Conversation::new();
         conversation.user([Content::text(text)]);
-        ModelRequest::new("m", Arc::new(RequestPrefix::default()), conversation.history())
+        ModelRequest::new(
+            "m",
+            Arc::new(RequestPrefix::default()),
+            conversation.history(),
+        )
     };
     let says = |text: &str| format!(r#"{{"content": [{{"type": "text", "text": "{text}"}}]}}"#);
     let script = format!(r#"{{"turns": [{}, {}]}}"#, says("one"), says("two"));

@@ -13,7 +13,7 @@ const COLUMN_LINES: usize = 3;
 /// The minimum average number of characters in a line of a column. Cells of tables are shorter.
 const COLUMN_CHARS: usize = 16;
 /// The number of lines from which on a page is a drawing without columns.
-const MOST_LINES: usize = 20_000;
+const MAX_LINES: usize = 20_000;
 /// The maximum nesting depth of columns.
 const DEPTH: usize = 6;
 /// The separator between the cells of a row.
@@ -63,7 +63,7 @@ fn blocks(lines: Vec<PdfTextLine>, depth: usize) -> Vec<Vec<PdfTextLine>> {
 
 /// Returns the horizontal position of the gap between two columns, if any.
 fn gutter(lines: &[PdfTextLine]) -> Option<f32> {
-    if !(2 * COLUMN_LINES..MOST_LINES).contains(&lines.len()) {
+    if !(2 * COLUMN_LINES..MAX_LINES).contains(&lines.len()) {
         return None;
     }
     let size = usual_size(lines);

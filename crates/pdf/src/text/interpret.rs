@@ -344,7 +344,8 @@ impl<'c> PageWalk<'c> {
             rectangle.y0 as f32 - bottom * y,
         );
         let before = self.state.clone();
-        self.state.matrix = Matrix::from_numbers([x, 0.0, 0.0, y, right, up]).then(self.state.matrix);
+        self.state.matrix =
+            Matrix::from_numbers([x, 0.0, 0.0, y, right, up]).then(self.state.matrix);
         self.execute_form(&form, resources);
         self.state = before;
     }

@@ -58,6 +58,9 @@ mod tests {
         assert_eq!(double.height(), 2.0);
         // A line of text to the right, on a page that is turned clockwise, runs downwards.
         assert_eq!(Matrix::rotation(1).apply(1.0, 0.0), (0.0, -1.0));
-        assert_eq!(Matrix::rotation(1).then(Matrix::rotation(3)), Matrix::IDENTITY);
+        assert_eq!(
+            Matrix::rotation(1).then(Matrix::rotation(3)),
+            Matrix::IDENTITY
+        );
     }
 }

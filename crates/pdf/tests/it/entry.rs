@@ -4,7 +4,7 @@
 
 use haft_pdf::{
     PageSelection, PdfReading, PdfRequest,
-    child_answer::{PdfAnswer, UnreadableReason, write_answer, parse_answer},
+    child_answer::{PdfAnswer, UnreadableReason, parse_answer, write_answer},
 };
 
 const AT_MOST: usize = 20;
@@ -48,7 +48,10 @@ fn list_of_pages(text: &str) -> Option<PageSelection> {
     assert!((1..=AT_MOST).contains(&numbers.len()), "{text:?}");
     assert!(numbers[0] > 0 && numbers.is_sorted_by(|one, next| one < next));
     let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    assert_eq!(PageSelection::parse(&words.join(","), AT_MOST).as_ref(), Ok(&pages));
+    assert_eq!(
+        PageSelection::parse(&words.join(","), AT_MOST).as_ref(),
+        Ok(&pages)
+    );
     Some(pages)
 }
 

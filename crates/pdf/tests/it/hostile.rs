@@ -104,7 +104,8 @@ fn a_child_that_hangs_floods_or_dies_is_an_error() {
     let file = vec![b'x'; 1 << 20];
     let ask = |script: &Script| {
         let began = Instant::now();
-        let error = child::read_in_child(&script.0, &file, &request(None), &limits, &|| false).unwrap_err();
+        let error =
+            child::read_in_child(&script.0, &file, &request(None), &limits, &|| false).unwrap_err();
         assert!(began.elapsed() < Duration::from_secs(5));
         error.to_string()
     };
@@ -149,7 +150,8 @@ fn computing_beyond_the_limit_ends_the_child_only() {
         ..PdfLimits::default()
     };
     let program = env::current_exe().unwrap();
-    let error = child::draw_in_child(&program, &script.0, b"x", 1, 1, &limits, &|| false).unwrap_err();
+    let error =
+        child::draw_in_child(&program, &script.0, b"x", 1, 1, &limits, &|| false).unwrap_err();
     let error = error.to_string();
     assert!(error.contains("too much computing time"), "{error}");
 }
@@ -177,7 +179,8 @@ fn a_child_can_be_cancelled() {
     let limits = PdfLimits::default();
     let began = Instant::now();
     let cancelled = || began.elapsed() > Duration::from_millis(100);
-    let error = child::read_in_child(&script.0, b"x", &request(None), &limits, &cancelled).unwrap_err();
+    let error =
+        child::read_in_child(&script.0, b"x", &request(None), &limits, &cancelled).unwrap_err();
     assert!(matches!(error, PdfReadError::Cancelled), "{error}");
     assert!(began.elapsed() < Duration::from_secs(5));
 }
@@ -193,7 +196,8 @@ fn memory_beyond_the_limit_ends_the_child_only() {
         ..PdfLimits::default()
     };
     let program = env::current_exe().unwrap();
-    let error = child::draw_in_child(&program, &script.0, b"x", 1, 1, &limits, &|| false).unwrap_err();
+    let error =
+        child::draw_in_child(&program, &script.0, b"x", 1, 1, &limits, &|| false).unwrap_err();
     assert!(error.to_string().contains("exit code 9"), "{error}");
 }
 

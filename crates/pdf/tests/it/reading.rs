@@ -81,9 +81,11 @@ fn a_long_page_is_cut() {
 fn what_is_no_reader_is_said_to_be_none() {
     let request = crate::request(None);
     let limits = PdfLimits::default();
-    let error = child::read_in_child("/bin/true".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
+    let error =
+        child::read_in_child("/bin/true".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
     assert!(matches!(error, PdfReadError::NotAReader(_)), "{error}");
-    let error = child::read_in_child("/no/such".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
+    let error =
+        child::read_in_child("/no/such".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
     assert!(matches!(error, PdfReadError::Io(_)), "{error}");
     let error = ask_within(b"hello", None, &limits).unwrap_err();
     assert!(matches!(error, PdfReadError::Refused(_)), "{error}");

@@ -41,7 +41,11 @@ impl UnresolvedContent {
     }
 
     /// Resolves the content without a tool, if its class permits it.
-    pub(super) fn resolve_for_class(self, class: RuleClass, tool: &str) -> Result<RuleContent, String> {
+    pub(super) fn resolve_for_class(
+        self,
+        class: RuleClass,
+        tool: &str,
+    ) -> Result<RuleContent, String> {
         if let Some((name, _)) = self.parameter()
             && PRIMARY.contains(&name)
         {

@@ -165,7 +165,8 @@ impl Rule {
     pub(super) fn mismatch(&self, spec: &ToolSpec) -> Option<String> {
         match &self.content {
             RuleContent::Unresolved(open) => {
-                let meaning = open.resolve_for_tool(&spec.name, spec.profile.rules, &parameters(spec));
+                let meaning =
+                    open.resolve_for_tool(&spec.name, spec.profile.rules, &parameters(spec));
                 meaning.err()
             }
             _ => None,
@@ -346,7 +347,12 @@ mod tests {
         let mut table = String::new();
         for (list, text) in cases {
             let mut rules = RuleSet::default();
-            let added = rules.add(list, text, RuleSource::from_scope(SettingsScope::User), &bases);
+            let added = rules.add(
+                list,
+                text,
+                RuleSource::from_scope(SettingsScope::User),
+                &bases,
+            );
             let mut problems = rules.resolve_for_tools(&tools);
             let said = match (added, problems.pop(), rules.is_empty()) {
                 (Ok(()), None, _) => "ok".to_owned(),

@@ -17,11 +17,13 @@ use super::super::{
     git_audit,
     protected_files::{self, TableNames, is_protected},
     read_file::read_regular,
-    repository_paths::{AddedPart, GitPathKind, added_part, below, has_control_files, in_dot_git, in_git},
+    repository_paths::{
+        AddedPart, GitPathKind, added_part, below, has_control_files, in_dot_git, in_git,
+    },
 };
 
 /// The maximum number of submodule directories that are scanned.
-const MOST_DIRECTORIES: usize = 500;
+const MAX_DIRECTORIES: usize = 500;
 
 /// Directories of installed code, made by programs. They are large, and control files in them are
 /// ignored there.
@@ -64,7 +66,7 @@ pub(super) fn git_control_files(dot_git: &Path) -> Vec<PathBuf> {
     let mut looked = 0;
     while let Some(directory) = waiting.pop() {
         looked += 1;
-        if looked > MOST_DIRECTORIES {
+        if looked > MAX_DIRECTORIES {
             // Refuse changes of all submodules rather than miss the settings of one.
             found.push(dot_git.join("modules"));
             break;
@@ -155,16 +157,18 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     match (what, used.action) {
         // A process that has a moved file open could still change it. So only a directory that was
         // a repository before may become one.
-        (GitPathKind::Itself | GitPathKind::Own, ControlAction::MoveDirectory { from }) => match in_git(from) {
-            Some((_, GitPathKind::Itself)) => what == GitPathKind::Itself,
-            Some((other, GitPathKind::Own)) => {
-                what == GitPathKind::Own
-                    && other == folder
-                    && !holds_control(used.path, &folder)
-                    && !holds_control(from, &folder)
+        (GitPathKind::Itself | GitPathKind::Own, ControlAction::MoveDirectory { from }) => {
+            match in_git(from) {
+                Some((_, GitPathKind::Itself)) => what == GitPathKind::Itself,
+                Some((other, GitPathKind::Own)) => {
+                    what == GitPathKind::Own
+                        && other == folder
+                        && !holds_control(used.path, &folder)
+                        && !holds_control(from, &folder)
+                }
+                _ => false,
             }
-            _ => false,
-        },
+        }
         (GitPathKind::Itself, ControlAction::MakeDirectory) => true,
         (GitPathKind::Own, _) | (GitPathKind::Hook, ControlAction::MakeDirectory) => true,
         // Samples are meant to be renamed; git runs none under these names.
@@ -176,7 +180,14 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
             let old = read_regular(used.path).unwrap_or_default();
             contents.is_some_and(|new| config_adds_nothing(used.path, &old, new, roots))
         }
-        (GitPathKind::Itself | GitPathKind::Config | GitPathKind::Hook | GitPathKind::Attributes | GitPathKind::Elsewhere, _) => false,
+        (
+            GitPathKind::Itself
+            | GitPathKind::Config
+            | GitPathKind::Hook
+            | GitPathKind::Attributes
+            | GitPathKind::Elsewhere,
+            _,
+        ) => false,
     }
 }
 

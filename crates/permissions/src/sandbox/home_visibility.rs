@@ -280,7 +280,7 @@ fn is_inside(path: &Path, closed: &[PathBuf]) -> bool {
 const BELIEVED: Duration = Duration::from_secs(1);
 
 /// The maximum number of homes that are closed separately; more are closed together.
-const MOST_HOMES: usize = 32;
+const MAX_HOMES: usize = 32;
 
 /// The homes and tools that exist.
 struct HomeScan {
@@ -297,8 +297,8 @@ impl HomeScan {
     /// Returns the result of a scan that is at most a second old.
     fn recent(home: Option<&Path>) -> Arc<Self> {
         type CachedHomeScan = (Option<PathBuf>, Instant, Arc<HomeScan>);
-        static KEPT: Mutex<Option<CachedHomeScan>> = Mutex::new(None);
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        static CACHE: Mutex<Option<CachedHomeScan>> = Mutex::new(None);
+        let mut kept = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, at, found)) = &*kept
             && of.as_deref() == home
             && at.elapsed() < BELIEVED
@@ -327,7 +327,7 @@ fn closed(home: Option<&Path>) -> Vec<PathBuf> {
     homes.extend(home.map(Path::to_path_buf));
     let entries = fs::read_dir(credentials::HOMES).into_iter().flatten();
     let others: Vec<_> = entries.flatten().collect();
-    if others.len() > MOST_HOMES {
+    if others.len() > MAX_HOMES {
         homes.push(PathBuf::from(credentials::HOMES));
     } else {
         // Separately, so that a home which is a link to another place still works.

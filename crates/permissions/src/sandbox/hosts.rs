@@ -126,7 +126,9 @@ impl SettingsHosts {
                     || rule.source.scope == SettingsScope::Managed;
                 let domain = match &rule.content {
                     RuleContent::Domain(domain) => Some(domain.clone()),
-                    RuleContent::Unresolved(open) if tool.is_some_and(|tool| rule.tool.matches_name(tool)) => {
+                    RuleContent::Unresolved(open)
+                        if tool.is_some_and(|tool| rule.tool.matches_name(tool)) =>
+                    {
                         open.domain()
                     }
                     _ => None,

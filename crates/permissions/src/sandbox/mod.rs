@@ -206,7 +206,9 @@ pub(super) fn network(
         (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => {
             NetworkAccess::Nobody
         }
-        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::from_policy(policy).into_host_policy()),
+        (_, Some(true)) => {
+            NetworkAccess::ByRule(SettingsHosts::from_policy(policy).into_host_policy())
+        }
         _ => NetworkAccess::Anybody,
     }
 }

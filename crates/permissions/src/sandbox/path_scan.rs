@@ -18,10 +18,12 @@ use haft_contract::HomeControl;
 use haft_settings::{git_repository, real_path};
 
 use super::{
-    super::{Policy, home_control::HomeRules, protected_files::may_be_control_name, rules::PathPattern},
+    super::{
+        Policy, home_control::HomeRules, protected_files::may_be_control_name, rules::PathPattern,
+    },
     control_files,
     paths::{around, outermost},
-    scan_cache::{ScannedEntryKind, MatchReason, ScanCache, ScanListings},
+    scan_cache::{MatchReason, ScanCache, ScanListings, ScannedEntryKind},
 };
 
 /// The maximum number of directories that are scanned for control files.
@@ -93,8 +95,8 @@ impl<'a> PathScan<'a> {
     /// Scans these directories for control files and, if patterns are left, the directories that
     /// the patterns cover.
     pub(super) fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
-        static KEPT: ScanCache = ScanCache::new();
-        self.walk_at(writable, policy, &KEPT, SystemTime::now());
+        static CACHE: ScanCache = ScanCache::new();
+        self.walk_at(writable, policy, &CACHE, SystemTime::now());
     }
 
     /// Like [`Self::walk`], but with this cache and time. Returns the number of directories that
@@ -119,7 +121,9 @@ impl<'a> PathScan<'a> {
                 self.locked.push(path);
             } else if controls && (is_git(&path) || control_files::is_module(&path)) {
                 self.control
-                    .extend(control_files::git_control_files(&real_path::resolve_links(&path)));
+                    .extend(control_files::git_control_files(&real_path::resolve_links(
+                        &path,
+                    )));
             } else if controls && control_files::is_control_folder(&path) {
                 self.control.push(path);
             } else {
@@ -173,8 +177,8 @@ impl<'a> PathScan<'a> {
                 if found && entry.why == MatchReason::Hidden {
                     continue;
                 }
-                let follows =
-                    entry.kind == ScannedEntryKind::Link && self.follows(&path, &starts, &mut linked);
+                let follows = entry.kind == ScannedEntryKind::Link
+                    && self.follows(&path, &starts, &mut linked);
                 if follows || (is_dir && !is_of_system(&path, directory.linked)) {
                     // Control files in installed code are not obeyed there.
                     let installed = control_files::INSTALLED
@@ -299,7 +303,9 @@ impl<'a> PathScan<'a> {
         if is_git(path) {
             if controls {
                 self.control
-                    .extend(control_files::git_control_files(&real_path::resolve_links(path)));
+                    .extend(control_files::git_control_files(&real_path::resolve_links(
+                        path,
+                    )));
             }
             return true;
         }

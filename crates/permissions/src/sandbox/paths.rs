@@ -30,10 +30,10 @@ use super::{
 use haft_settings::{files, real_path};
 
 /// The maximum number of paths that replace the directory that contains them.
-const MOST_NEIGHBOURS: usize = 128;
+const MAX_NEIGHBOURS: usize = 128;
 
 /// The maximum number of entries in a moved directory, if patterns protect files from changes.
-const MOST_MOVED: usize = 50_000;
+const MAX_MOVED: usize = 50_000;
 
 /// The files that a command may change, and the files that it may not read. Real paths.
 #[derive(Debug, Default)]
@@ -349,7 +349,7 @@ pub(super) fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
             } else {
                 found.push(path);
             }
-            if found.len() > MOST_NEIGHBOURS {
+            if found.len() > MAX_NEIGHBOURS {
                 return None;
             }
         }
@@ -434,8 +434,10 @@ impl ProtectedPaths {
         let patterns: Vec<&PathPattern> = patterns.filter(reach).collect();
         let covered = |path: &Path| patterns.iter().any(|pattern| pattern.covers(path));
         // If every pattern names its paths, a scan of the directory is not needed.
-        let wholes: Option<Vec<Vec<PathBuf>>> =
-            patterns.iter().map(|pattern| pattern.fixed_paths()).collect();
+        let wholes: Option<Vec<Vec<PathBuf>>> = patterns
+            .iter()
+            .map(|pattern| pattern.fixed_paths())
+            .collect();
         if let Some(wholes) = wholes {
             return wholes.iter().flatten().any(|whole| {
                 let there = |below: &Path| from.join(below).symlink_metadata().is_ok();
@@ -452,7 +454,7 @@ impl ProtectedPaths {
             {
                 seen += 1;
                 let below = directory.join(entry.file_name());
-                if seen > MOST_MOVED || covered(&from.join(&below)) || covered(&to.join(&below)) {
+                if seen > MAX_MOVED || covered(&from.join(&below)) || covered(&to.join(&below)) {
                     return true;
                 }
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

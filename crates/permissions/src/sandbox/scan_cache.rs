@@ -22,7 +22,7 @@ use std::{
 use super::super::rules::PathPattern;
 
 /// The maximum number of cached scans: of concurrent sessions, and with different patterns.
-const MOST_LOOKS: usize = 16;
+const MAX_CACHED_SCANS: usize = 16;
 
 /// The maximum number of cached directories. If there are more, the oldest scans are dropped.
 const MAX_DIRECTORIES: usize = 400_000;
@@ -235,7 +235,7 @@ impl ScanListings<'_> {
         let mut kept = self.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A concurrent scan may have finished earlier.
         kept.retain(|other| other.key != self.key);
-        kept.truncate(MOST_LOOKS - 1);
+        kept.truncate(MAX_CACHED_SCANS - 1);
         let look = CachedScan {
             key: self.key,
             listings: self.now,
@@ -247,14 +247,16 @@ impl ScanListings<'_> {
             directories > MAX_DIRECTORIES
         });
         // The newest scan always stays.
-        kept.truncate(is_kept.map_or(MOST_LOOKS, |first| first.max(1)));
+        kept.truncate(is_kept.map_or(MAX_CACHED_SCANS, |first| first.max(1)));
         self.read
     }
 }
 
 impl DirectoryStamp {
     fn read(directory: &Path) -> Option<Self> {
-        fs::metadata(directory).ok().map(|found| Self::from_metadata(&found))
+        fs::metadata(directory)
+            .ok()
+            .map(|found| Self::from_metadata(&found))
     }
 
     fn from_metadata(found: &Metadata) -> Self {

@@ -8,7 +8,7 @@ use std::{
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SettingsScope, decide,
+    List, PathContext, PatternBases, Policy, RuleSet, RuleSource, SettingsScope, decide,
 };
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SandboxSettings, SettingsScope,
+    List, PathContext, PatternBases, Policy, RuleSet, RuleSource, SandboxSettings, SettingsScope,
     decide, sandbox::ExcludedCommand,
 };
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use haft_contract::{RuleMatch, ToolSpec, ToolUse};
 use haft_engine::{
-    Engine, ToolRegistry, SessionContext,
+    Engine, SessionContext, ToolRegistry,
     permissions::{CallFacts, PathContext},
 };
 use haft_testkit::toy_tools::ProfileOnlyTool;

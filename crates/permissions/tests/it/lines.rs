@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::judged;
 
 /// Seconds a line may take; none needs them, a pager or a loop would.
-const PATIENCE: &str = "10";
+const TIMEOUT: &str = "10";
 
 const FILES: &[(&str, &str)] = &[
     (
@@ -293,7 +293,7 @@ fn what_is_let_through_runs_nothing_of_the_project() {
             }
             counts[0].fetch_add(1, Ordering::Relaxed);
             let mut command = haft_testkit::command("timeout");
-            command.args(["-k", "1", PATIENCE, "unshare"]).args(cage);
+            command.args(["-k", "1", TIMEOUT, "unshare"]).args(cage);
             command.args(["bash", "-c", line]);
             project.set_up(&mut command);
             if command.status().unwrap().success() {

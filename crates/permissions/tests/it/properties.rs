@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use haft_contract::{ConfinementProfile, PermissionMode};
 use haft_permissions::{
-    DecisionBehavior, CallFacts, DecisionReason, HookPermission, List, PathContext, PatternBases, Policy,
-    RuleSource, RuleSet, SandboxSettings, SettingsScope, decide, profile, sandbox::ExcludedCommand,
+    CallFacts, DecisionBehavior, DecisionReason, HookPermission, List, PathContext, PatternBases,
+    Policy, RuleSet, RuleSource, SandboxSettings, SettingsScope, decide, profile,
+    sandbox::ExcludedCommand,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

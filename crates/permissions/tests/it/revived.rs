@@ -7,8 +7,8 @@ use haft_contract::{
     PermissionMode,
 };
 use haft_permissions::{
-    List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SandboxSettings, SettingsScope,
-    confine, control_names, restore_rules, restore_hidden, rules::RuleClass, sandbox::SettingsHost,
+    List, PathContext, PatternBases, Policy, RuleSet, RuleSource, SandboxSettings, SettingsScope,
+    confine, control_names, restore_hidden, restore_rules, rules::RuleClass, sandbox::SettingsHost,
 };
 use serde_json::json;
 
@@ -30,7 +30,12 @@ fn rules(root: &Path) -> RuleSet {
         (List::Ask, "WebFetch(domain:ask.example.com)"),
         (List::Deny, "WebFetch(domain:bad.example.com)"),
     ] {
-        let added = rules.add(list, text, RuleSource::from_scope(SettingsScope::User), &bases);
+        let added = rules.add(
+            list,
+            text,
+            RuleSource::from_scope(SettingsScope::User),
+            &bases,
+        );
         assert_eq!(added, Ok(()), "{text}");
     }
     rules

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    DecisionBehavior, CallFacts, List, PathContext, PatternBases, Policy, RuleSource, RuleSet, SettingsScope,
-    decide, suggest, suggest::path_rule,
+    CallFacts, DecisionBehavior, List, PathContext, PatternBases, Policy, RuleSet, RuleSource,
+    SettingsScope, decide, suggest, suggest::path_rule,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Rules held against the tools there are.
 
-use haft_permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope};
+use haft_permissions::{List, PatternBases, RuleSet, RuleSource, SettingsScope};
 
 use crate::judged;
 

@@ -286,7 +286,10 @@ fn retained_capabilities() -> CapabilitySet {
 /// Drops capabilities. Must come last: the other restrictions need them.
 fn capabilities(retained: CapabilitySet) -> Result<(), SetupFailure> {
     step("capabilities", || {
-        for capability in CapabilitySet::all().difference(retained_capabilities()).iter() {
+        for capability in CapabilitySet::all()
+            .difference(retained_capabilities())
+            .iter()
+        {
             match remove_capability_from_bounding_set(capability) {
                 // The kernel does not know the capability, or this user has none to drop.
                 Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => {}

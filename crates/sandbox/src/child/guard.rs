@@ -39,12 +39,12 @@ use super::{
 };
 use crate::{
     Mechanism, NameUse, RefusedWrite, process_tree,
-    protocol::{self, OsBytes, GuardEvent, GuardOrder, SandboxPlan},
+    protocol::{self, GuardEvent, GuardOrder, OsBytes, SandboxPlan},
 };
 
 /// The first and the longest interval between checks for processes that are left after the command
 /// ended.
-const LOOK_FIRST: Duration = Duration::from_millis(5);
+const FIRST_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 const LOOK_AT_MOST: Duration = Duration::from_millis(250);
 
 /// The maximum number of times that a shell is replaced if it ends before it runs the command.
@@ -246,7 +246,7 @@ impl<'a> CommandGuard<'a> {
 
     /// Watches the command until all its processes have ended or it is no longer needed.
     fn watch(&mut self, plan: &SandboxPlan) -> io::Result<WatchEnd> {
-        let mut interval = LOOK_FIRST;
+        let mut interval = FIRST_CHECK_INTERVAL;
         loop {
             let mut pause = self.ended.then_some(interval);
             if let Some(deadline) = self.deadline {

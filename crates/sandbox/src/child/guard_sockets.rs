@@ -22,7 +22,9 @@ pub(super) struct GuardSockets(UnixStream);
 impl GuardSockets {
     /// Creates the link for a command that has its own network and can listen in it. Returns it
     /// with the end for our process.
-    pub(super) fn for_plan(plan: &SandboxPlan) -> io::Result<Option<(Self, NetworkId, UnixStream)>> {
+    pub(super) fn for_plan(
+        plan: &SandboxPlan,
+    ) -> io::Result<Option<(Self, NetworkId, UnixStream)>> {
         let listens = matches!(
             &plan.profile,
             SandboxProfile::Workspace(workspace) if workspace.network == SandboxNetwork::Proxy

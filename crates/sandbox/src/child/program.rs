@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     fork::{default_signals, place_files},
-    protocol::{self, OsBytes, FILES, GuardOrder, SandboxPlan},
+    protocol::{self, FILES, GuardOrder, OsBytes, SandboxPlan},
 };
 
 /// The number of pipes that are read only after the guard's confirmation: standard output and

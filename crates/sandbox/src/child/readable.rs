@@ -9,7 +9,7 @@ use std::{
 use crate::ClosedDirectories;
 
 /// The maximum number of entries that are granted one by one. A larger directory stays closed.
-const MOST: usize = 4096;
+const MAX_COUNT: usize = 4096;
 
 /// Returns paths that together contain everything that may be read: everything outside of closed
 /// and hidden paths, and the open paths in closed directories. No returned path contains one that
@@ -67,7 +67,7 @@ impl ReadableParts {
             return;
         };
         let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        let wide = entries.len() > MOST;
+        let wide = entries.len() > MAX_COUNT;
         for entry in entries {
             if wide && !self.concerns(&entry) {
                 continue;

@@ -12,8 +12,8 @@ use tokio::{
 };
 
 use super::{
-    GateLogEntry, GateRequest, GateVerdict, Host, NetworkGate, ProxyLimits, NameResolver, addresses_of,
-    log::GateLog,
+    GateLogEntry, GateRequest, GateVerdict, Host, NameResolver, NetworkGate, ProxyLimits,
+    addresses_of, log::GateLog,
 };
 use crate::CommandNetwork;
 
@@ -132,7 +132,10 @@ impl Dialer {
 
     fn refused(&self, entry: GateLogEntry, because: String) -> DialFailure {
         let failure = DialFailure::Refused(refusal(&entry.host, entry.port, &because));
-        self.log.add(GateLogEntry { reason: because, ..entry });
+        self.log.add(GateLogEntry {
+            reason: because,
+            ..entry
+        });
         failure
     }
 }
@@ -147,8 +150,8 @@ fn reason(error: &io::Error) -> String {
 
 /// Returns an invalid host in printable form, cut to the maximum length of a host.
 fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 253;
-    match bytes.get(..MOST) {
+    const MAX_COUNT: usize = 253;
+    match bytes.get(..MAX_COUNT) {
         Some(start) => format!("{}...", start.escape_ascii()),
         None => bytes.escape_ascii().to_string(),
     }

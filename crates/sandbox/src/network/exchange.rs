@@ -18,7 +18,7 @@ use super::{
 };
 
 /// The maximum number of interim (1xx) responses.
-const MOST_INTERIM: usize = 16;
+const MAX_INTERIM: usize = 16;
 
 /// One plain HTTP request and its response.
 pub(super) struct HttpExchange {
@@ -114,11 +114,12 @@ impl HttpExchange {
                 }
                 100..=199 => {
                     interim += 1;
-                    if interim > MOST_INTERIM {
+                    if interim > MAX_INTERIM {
                         return Err(ProxyReply::bad_gateway(&ReadError::TooLong));
                     }
                     if self.version == HttpVersion::Http11 {
-                        let bytes = with_fields(first(&head), &head.fields, DeclaredFraming::Unsaid, false);
+                        let bytes =
+                            with_fields(first(&head), &head.fields, DeclaredFraming::Unsaid, false);
                         if to_client.write_all(&bytes).await.is_err() {
                             return Ok(ConnectionEnd::Broken);
                         }
@@ -162,7 +163,12 @@ fn first(head: &ResponseHead) -> String {
 
 /// Returns a message head: its first lines, the fields that may be forwarded, and those of the
 /// proxy.
-fn with_fields(first: String, fields: &HeaderFields, framing: DeclaredFraming, closes: bool) -> Vec<u8> {
+fn with_fields(
+    first: String,
+    fields: &HeaderFields,
+    framing: DeclaredFraming,
+    closes: bool,
+) -> Vec<u8> {
     let mut head = first.into_bytes();
     for (name, value) in fields.iter() {
         if name == "host" || fields.is_of_connection(name) {

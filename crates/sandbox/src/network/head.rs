@@ -9,10 +9,10 @@ use super::{
 };
 
 /// The maximum length of a method; every known one is shorter.
-const LONGEST_METHOD: usize = 40;
+const MAX_METHOD: usize = 40;
 
 /// The maximum number of header fields.
-const MOST_FIELDS: usize = 256;
+const MAX_FIELDS: usize = 256;
 
 /// A request to the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +170,7 @@ pub(super) async fn read_request(
         ));
     };
     let version = HttpVersion::parse(version)?;
-    let method = token(method).filter(|method| method.len() <= LONGEST_METHOD);
+    let method = token(method).filter(|method| method.len() <= MAX_METHOD);
     let method = method.ok_or(ReadError::Malformed("the method is not a token"))?;
     let target = parse_target(&method, target)?;
     let fields = read_fields(reader, &mut budget).await?;
@@ -228,7 +228,7 @@ pub(super) async fn read_fields(
         if line.is_empty() {
             return Ok(HeaderFields(fields));
         }
-        if fields.len() == MOST_FIELDS {
+        if fields.len() == MAX_FIELDS {
             return Err(ReadError::TooLong);
         }
         if line.starts_with(b" ") || line.starts_with(b"\t") {

@@ -104,8 +104,14 @@ async fn the_length_of_a_body_is_said_once_and_clearly() {
     let http11 = [
         ("", Some(DeclaredFraming::Unsaid)),
         ("Content-Length: 0\r\n", Some(DeclaredFraming::Length(0))),
-        ("content-length: \t42 \r\n", Some(DeclaredFraming::Length(42))),
-        ("Transfer-Encoding: Chunked\r\n", Some(DeclaredFraming::Chunked)),
+        (
+            "content-length: \t42 \r\n",
+            Some(DeclaredFraming::Length(42)),
+        ),
+        (
+            "Transfer-Encoding: Chunked\r\n",
+            Some(DeclaredFraming::Chunked),
+        ),
         ("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", None),
         ("Content-Length: 1\r\nContent-Length: 1\r\n", None),
         ("Content-Length: 1, 1\r\n", None),

@@ -6,8 +6,8 @@ use std::{
 };
 
 /// The maximum length of a DNS name.
-const LONGEST_NAME: usize = 253;
-const LONGEST_LABEL: usize = 63;
+const MAX_NAME: usize = 253;
+const MAX_LABEL: usize = 63;
 
 /// A host: a name in lower case without a final dot, or an address.
 ///
@@ -33,10 +33,10 @@ pub enum InvalidHost {
     #[error("it has the byte {0:#04x}, which no host name has")]
     Byte(u8),
     /// The host is longer than a DNS name can be.
-    #[error("it is longer than {LONGEST_NAME} bytes")]
+    #[error("it is longer than {MAX_NAME} bytes")]
     Long,
     /// A label between two dots is empty or too long.
-    #[error("a part of it between dots is empty or longer than {LONGEST_LABEL} bytes")]
+    #[error("a part of it between dots is empty or longer than {MAX_LABEL} bytes")]
     Label,
     /// The last label is a number, as in `0x7f.1`, `2130706433`, `0177.0.0.1`: programs interpret
     /// these forms differently.
@@ -64,7 +64,7 @@ impl Host {
         if bytes.is_empty() {
             return Err(InvalidHost::Empty);
         }
-        if bytes.len() > LONGEST_NAME {
+        if bytes.len() > MAX_NAME {
             return Err(InvalidHost::Long);
         }
         let name: String = bytes
@@ -73,7 +73,7 @@ impl Host {
             .collect();
         let mut last = "";
         for label in name.split('.') {
-            if label.is_empty() || label.len() > LONGEST_LABEL {
+            if label.is_empty() || label.len() > MAX_LABEL {
                 return Err(InvalidHost::Label);
             }
             last = label;

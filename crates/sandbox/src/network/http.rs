@@ -59,7 +59,10 @@ async fn pass_on(
     let framing = framing.map_err(|error| ProxyReply::malformed(&error))?;
     match &head.target {
         RequestTarget::Tunnel { host, port } => {
-            if !matches!(framing, DeclaredFraming::Unsaid | DeclaredFraming::Length(0)) {
+            if !matches!(
+                framing,
+                DeclaredFraming::Unsaid | DeclaredFraming::Length(0)
+            ) {
                 return Err(ProxyReply::malformed(&ReadError::Malformed(
                     "CONNECT has no body",
                 )));

@@ -12,11 +12,12 @@ use tokio::{
 };
 
 use super::{
-    GateLogEntry, NetworkGate, NameResolver, SystemResolver, dialer::Dialer, http, log::GateLog, socks,
+    GateLogEntry, NameResolver, NetworkGate, SystemResolver, dialer::Dialer, http, log::GateLog,
+    socks,
 };
 
 /// The pause after an error of `accept`, which mostly means too many open files.
-const PAUSE: Duration = Duration::from_millis(100);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A proxy that runs until it is dropped. Its connections end with it.
 pub struct Proxy {
@@ -151,7 +152,7 @@ async fn accept(listener: TcpListener, dialer: Arc<Dialer>) {
             }
             Err(error) => {
                 tracing::warn!(%error, "the sandbox's proxy cannot take a connection");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(FIRST_RETRY_PAUSE).await;
             }
         }
     }

@@ -97,7 +97,9 @@ impl Place {
         let ended = timeout(LONG, running.wait_for_exit())
             .await
             .expect("it does not end");
-        timeout(LONG, running.wait_until_finished()).await.expect("it is not gone");
+        timeout(LONG, running.wait_until_finished())
+            .await
+            .expect("it is not gone");
         Outcome {
             ended,
             text: String::from_utf8_lossy(&bytes).into_owned(),

@@ -193,7 +193,9 @@ async fn one(sandbox: &Sandbox, profile: &SandboxProfile, dir: &Path, (text, the
         }
         Then::Dropped => return,
     }
-    timeout(LONG, running.wait_until_finished()).await.expect(&what);
+    timeout(LONG, running.wait_until_finished())
+        .await
+        .expect(&what);
 }
 
 async fn read_all(running: &mut CommandHandle) -> usize {

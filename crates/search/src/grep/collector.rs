@@ -323,7 +323,10 @@ mod tests {
         };
         let paths: Vec<_> = shown.iter().map(|row| row.path.to_str().unwrap()).collect();
         assert_eq!(paths, ["/b", "/m/1", "/m/1"]);
-        assert_eq!(report.completion, SearchCompletion::Stopped(SearchStop::Limit));
+        assert_eq!(
+            report.completion,
+            SearchCompletion::Stopped(SearchStop::Limit)
+        );
         assert_eq!(
             report.tally,
             GrepCounts {

@@ -17,8 +17,8 @@ use super::{GrepPlan, GrepQuery, GrepReport};
 use crate::exclusions::Exclusions;
 use crate::handle::Directory;
 use crate::index::{
-    Candidate, IndexCandidates, FileFingerprint, IndexMiss, IndexedTree, LONGEST_HELD, QueriedTree,
-    ReadText, CachedTextKind, TreeHandle, ViewKey,
+    CachedTextKind, Candidate, FileFingerprint, IndexCandidates, IndexMiss, IndexedTree,
+    MAX_CACHED_LENGTH, QueriedTree, ReadText, TreeHandle, ViewKey,
 };
 use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, SkipReason};
@@ -162,9 +162,9 @@ impl IndexedSearch<'_> {
             }
             let mut to_read = Vec::new();
             while from < end {
-                let held = self
-                    .holder
-                    .with_shared(|kept| self.search_held(kept, &mut scanner, from..end, &mut to_read));
+                let held = self.holder.with_shared(|kept| {
+                    self.search_held(kept, &mut scanner, from..end, &mut to_read)
+                });
                 let Ok(reached) = held else {
                     self.is_lost.store(true, Ordering::Relaxed);
                     self.is_over.store(true, Ordering::Relaxed);
@@ -302,7 +302,7 @@ impl IndexedSearch<'_> {
 /// Reads a file into memory. If that fails, the file is rewound, and the searcher reports the
 /// error.
 fn read_text(file: &mut File) -> Option<ReadText> {
-    let read = ReadText::read(file, LONGEST_HELD);
+    let read = ReadText::read(file, MAX_CACHED_LENGTH);
     if read.is_err() {
         let _ = file.rewind();
     }

@@ -20,7 +20,7 @@ use crate::SearchError;
 use crate::index::{TrigramQuery, plan};
 
 /// The number of built patterns, types and overrides to cache.
-const MOST_KEPT: usize = 8;
+const MAX_STORED: usize = 8;
 
 /// The regexes of the most recent queries. A call is checked before it is answered, and building a
 /// regex that covers all Unicode letters takes longer than most answers.
@@ -129,7 +129,7 @@ fn remembered<K: Clone + PartialEq, T>(
     let built = Arc::new(build()?);
     let mut kept = lock();
     kept.insert(0, (key.clone(), Arc::clone(&built)));
-    kept.truncate(MOST_KEPT);
+    kept.truncate(MAX_STORED);
     Ok(built)
 }
 

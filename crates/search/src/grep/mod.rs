@@ -121,7 +121,9 @@ pub(crate) fn run(
 /// as well, another process changed the tree, and the difference is ignored.
 #[cfg(target_os = "linux")]
 fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), SearchError> {
-    if let SearchCompletion::Stopped(SearchStop::Timeout | SearchStop::Cancelled) = report.completion {
+    if let SearchCompletion::Stopped(SearchStop::Timeout | SearchStop::Cancelled) =
+        report.completion
+    {
         return Ok(());
     }
     let again = || {

@@ -12,20 +12,20 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 use super::GrepQuery;
 
 /// The maximum length of a run, in classes.
-const LONGEST: usize = 8;
+const MAX_LENGTH: usize = 8;
 /// The maximum number of runs of a pattern to choose from.
-const MOST_RUNS: usize = 40;
+const MAX_RUNS: usize = 40;
 /// The maximum number of further runs that a line must contain.
-const MOST_OTHERS: usize = 2;
+const MAX_OTHER_RUNS: usize = 2;
 /// Patterns nested deeper than this are not analysed.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 /// The highest frequency at which a run is still useful: the estimated share of positions it occurs
 /// at.
-const MOST_OFTEN: f64 = 0.012;
-/// Like [`MOST_OFTEN`], but for the rarest class of the run alone.
-const MOST_OFTEN_ONE: f64 = 0.1;
+const MAX_FREQUENCY: f64 = 0.012;
+/// Like [`MAX_FREQUENCY`], but for the rarest class of the run alone.
+const MAX_CLASS_FREQUENCY: f64 = 0.1;
 /// A class with more ranges than this is not compared in blocks.
-const MOST_RANGES: usize = 3;
+const MAX_RANGES: usize = 3;
 /// The number of positions compared at a time.
 const BLOCK: usize = 64;
 
@@ -64,7 +64,7 @@ impl LineFilter {
         let often = |run: &[ByteClass]| run.iter().map(ByteClass::often).product::<f64>();
         runs.sort_by(|a, b| often(a).total_cmp(&often(b)));
         let (rarest, others) = runs.split_first()?;
-        if often(rarest) > MOST_OFTEN {
+        if often(rarest) > MAX_FREQUENCY {
             return None;
         }
         let is_part =
@@ -75,13 +75,15 @@ impl LineFilter {
                 chosen.push(run);
             }
         }
-        let others = chosen[1..].iter().filter_map(|run| ClassRun::from_classes(run));
+        let others = chosen[1..]
+            .iter()
+            .filter_map(|run| ClassRun::from_classes(run));
         let is_quick = |run: &ClassRun| run.byte.is_some() && !run.is_wide;
         Some(Self {
             rarest: ClassRun::from_classes(rarest)?,
             others: match query.multiline {
                 true => Vec::new(),
-                false => others.filter(is_quick).take(MOST_OTHERS).collect(),
+                false => others.filter(is_quick).take(MAX_OTHER_RUNS).collect(),
             },
         })
     }
@@ -142,11 +144,11 @@ impl ClassRun {
         let in_blocks: Vec<_> = order
             .iter()
             .map(|(place, class)| (*place, class.ranges()))
-            .filter(|(_, ranges)| ranges.len() <= MOST_RANGES)
+            .filter(|(_, ranges)| ranges.len() <= MAX_RANGES)
             .collect();
         let (rarest, class) = *order.first()?;
         let ranges = class.ranges();
-        if class.often() > MOST_OFTEN_ONE || ranges.len() > MOST_RANGES {
+        if class.often() > MAX_CLASS_FREQUENCY || ranges.len() > MAX_RANGES {
             return None;
         }
         let byte = match &*ranges {
@@ -362,7 +364,7 @@ struct PatternPart {
 
 impl PatternPart {
     fn exact(classes: Vec<ByteClass>) -> Self {
-        match classes.len() <= LONGEST {
+        match classes.len() <= MAX_LENGTH {
             true => Self {
                 last: classes.clone(),
                 first: classes,
@@ -370,8 +372,8 @@ impl PatternPart {
                 inner: Vec::new(),
             },
             false => Self {
-                first: classes[..LONGEST].to_vec(),
-                last: classes[classes.len() - LONGEST..].to_vec(),
+                first: classes[..MAX_LENGTH].to_vec(),
+                last: classes[classes.len() - MAX_LENGTH..].to_vec(),
                 is_exact: false,
                 inner: vec![rarest_of(&classes)],
             },
@@ -386,16 +388,16 @@ impl PatternPart {
         let mut inner = [self.inner, next.inner].concat();
         inner.push(between);
         // Bounded; any selection of runs is correct.
-        inner.truncate(MOST_RUNS);
+        inner.truncate(MAX_RUNS);
         let mut first = self.first;
         if self.is_exact {
             first.extend(next.first);
-            first.truncate(LONGEST);
+            first.truncate(MAX_LENGTH);
         }
         let mut last = next.last;
         if next.is_exact {
             last = [self.last, last].concat();
-            last.drain(..last.len().saturating_sub(LONGEST));
+            last.drain(..last.len().saturating_sub(MAX_LENGTH));
         }
         Self {
             first,
@@ -428,16 +430,16 @@ impl PatternPart {
     }
 }
 
-/// Returns the rarest part of a run, at most `LONGEST` classes long.
+/// Returns the rarest part of a run, at most `MAX_LENGTH` classes long.
 fn rarest_of(run: &[ByteClass]) -> Vec<ByteClass> {
     let often = |run: &[ByteClass]| run.iter().map(ByteClass::often).product::<f64>();
-    let parts = run.windows(run.len().clamp(1, LONGEST));
+    let parts = run.windows(run.len().clamp(1, MAX_LENGTH));
     let rarest = parts.min_by(|a, b| often(a).total_cmp(&often(b)));
     rarest.unwrap_or_default().to_vec()
 }
 
 fn read(hir: &Hir, depth: usize) -> PatternPart {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return PatternPart::default();
     }
     match hir.kind() {
@@ -472,7 +474,7 @@ fn read_repetition(repetition: &Repetition, depth: usize) -> PatternPart {
         return PatternPart::default();
     }
     let one = read(&repetition.sub, depth + 1);
-    let times = repetition.min.min(LONGEST as u32);
+    let times = repetition.min.min(MAX_LENGTH as u32);
     let mut part = (1..times).fold(one.clone(), |part, _| part.then(one.clone()));
     part.is_exact &= repetition.max == Some(times);
     part

@@ -12,7 +12,7 @@ use super::GrepQuery;
 use super::prefilter::stays_in_line;
 
 /// Patterns nested deeper than this are not relaxed.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// Builds the relaxed pattern of a query. Returns `None` if the pattern has no Unicode word
 /// boundary, if it depends on the text beyond its line, or if it could match the empty string
@@ -53,7 +53,7 @@ pub(super) fn build(query: &GrepQuery) -> Option<RegexMatcher> {
 
 /// Removes every assertion about the surrounding text except the starts and ends of lines.
 fn relax(hir: &Hir, depth: usize) -> Option<Hir> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return None;
     }
     let all = |parts: &[Hir]| -> Option<Vec<Hir>> {

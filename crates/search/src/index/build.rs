@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::contents::{
-    CachedContent, Coverage, FileData, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, CachedTextKind,
+    CachedContent, CachedTextKind, Coverage, FileData, MAX_INDEXED, MAX_TRIGRAMS, ReadText,
 };
 use super::file_fingerprint::FileFingerprint;
 use super::indexed_tree::{IndexMiss, IndexedTree, SegmentSlot, UnindexedFiles, ViewKey};
-use super::segment::{MOST_TEXTS, SegmentBuilder};
+use super::segment::{MAX_TEXTS, SegmentBuilder};
 use super::tree::{EntryNumber, LiveTree, LiveTreeEntry};
 use super::tree_handle::{TreeHandle, TreeStage};
 use super::trigram::TrigramCollector;
@@ -24,9 +24,9 @@ use crate::walk::NameRules;
 /// The amount of text in bytes below which a few files are searched faster than indexed.
 const LITTLE_TEXT: u64 = 3 << 20;
 /// The maximum number of bytes of text in one segment.
-const MOST_BYTES: u64 = 96 << 20;
+const MAX_BYTES: u64 = 96 << 20;
 /// If there are more segments than this, the smaller half is indexed again.
-const MOST_SEGMENTS: usize = 24;
+const MAX_SEGMENTS: usize = 24;
 
 /// Checking fewer unwatched files than this at each call costs almost nothing.
 const MANY_UNWATCHED: usize = 30;
@@ -104,7 +104,9 @@ fn run(holder: &TreeHandle) {
             if holder.has_ended() || idle >= holder.contents_lifetime || holder.budget.used() == 0 {
                 break;
             }
-            wait(holder, holder.contents_lifetime - idle, |work| !work.is_wanted);
+            wait(holder, holder.contents_lifetime - idle, |work| {
+                !work.is_wanted
+            });
             if holder.work().is_wanted {
                 break;
             }
@@ -292,7 +294,7 @@ pub(crate) fn watch_some(holder: &TreeHandle) -> BuildProgress {
 
 fn unwatched(kept: &mut IndexedTree) -> Result<IndexBatch, IndexMiss> {
     let seen = kept.visible_files(&all_files(), &NameRules::default())?;
-    let most = kept.tree.file_watches.room().min(MOST_TEXTS);
+    let most = kept.tree.file_watches.room().min(MAX_TEXTS);
     let entries = seen
         .files
         .iter()
@@ -391,7 +393,7 @@ pub(crate) fn index_some(holder: &TreeHandle) -> BuildProgress {
 /// are indexed again into a new segment.
 fn choose(kept: &mut IndexedTree, few_files: usize) -> Result<IndexBatch, IndexMiss> {
     let seen = kept.visible_files(&all_files(), &NameRules::default())?;
-    if kept.segments.len() > MOST_SEGMENTS {
+    if kept.segments.len() > MAX_SEGMENTS {
         merge(kept);
     }
     let mut all = UnindexedFiles::default();
@@ -403,8 +405,8 @@ fn choose(kept: &mut IndexedTree, few_files: usize) -> Result<IndexBatch, IndexM
         }
         all.files += 1;
         all.bytes += entry.mark.size;
-        if jobs.len() < MOST_TEXTS && bytes < MOST_BYTES {
-            bytes += entry.mark.size.min(LONGEST_INDEXED);
+        if jobs.len() < MAX_TEXTS && bytes < MAX_BYTES {
+            bytes += entry.mark.size.min(MAX_INDEXED);
             jobs.push(IndexJob {
                 entry: *number,
                 version: entry.version,
@@ -468,7 +470,7 @@ fn index_one(
     let read = match opened {
         Ok(Some(mut file)) => {
             indexed.watch = batch.watch(|watcher| watcher.watch_file(&file));
-            ReadText::read(&mut file, LONGEST_INDEXED)
+            ReadText::read(&mut file, MAX_INDEXED)
         }
         Ok(None) => Ok(None),
         Err(error) => Err(error),
@@ -489,7 +491,7 @@ fn index_one(
         }
         CachedTextKind::Beginning => false,
     };
-    if is_text && let Some(trigrams) = collector.collect(&text.bytes, MOST_TRIGRAMS) {
+    if is_text && let Some(trigrams) = collector.collect(&text.bytes, MAX_TRIGRAMS) {
         indexed.text = Some(builder.add(trigrams));
     }
     indexed

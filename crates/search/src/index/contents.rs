@@ -16,12 +16,12 @@ use super::file_fingerprint::FileFingerprint;
 use super::tree::ContentKnowledge;
 
 /// The maximum size in bytes of a file whose text is cached. Larger files are read at each search.
-pub(crate) const LONGEST_HELD: u64 = 4 << 20;
+pub(crate) const MAX_CACHED_LENGTH: u64 = 4 << 20;
 /// The maximum size in bytes of an indexed file. Larger files are always searched.
-pub(crate) const LONGEST_INDEXED: u64 = 16 << 20;
+pub(crate) const MAX_INDEXED: u64 = 16 << 20;
 /// The maximum number of different trigrams of an indexed file. A file with more would match nearly
 /// every query.
-pub(crate) const MOST_TRIGRAMS: usize = 60_000;
+pub(crate) const MAX_TRIGRAMS: usize = 60_000;
 /// The search of a walked file ends at its first NUL byte, if that byte is in the first chunk it
 /// reads.
 const FIRST_PIECE: usize = 60_000;
@@ -38,14 +38,14 @@ pub(crate) struct FileData {
 
 /// The cost of a `stat` of a file and of reading a file, each expressed as bytes of text that could
 /// be searched in the same time.
-const A_LOOK: u64 = 2 << 10;
+const STAT_COST: u64 = 2 << 10;
 const A_READ: u64 = 32 << 10;
 
 impl FileData {
     /// Returns the cost of searching the file in addition to its text, as bytes of text in memory.
     pub(crate) fn work(&self) -> u64 {
         match self.held {
-            Some(_) => A_LOOK,
+            Some(_) => STAT_COST,
             None => A_READ,
         }
     }
@@ -217,7 +217,7 @@ impl ReadText {
     }
 
     pub(crate) fn hold(&self, budget: &Arc<TextBudget>) -> Option<CachedContent> {
-        match self.bytes.len() as u64 <= LONGEST_HELD {
+        match self.bytes.len() as u64 <= MAX_CACHED_LENGTH {
             true => budget.hold(self),
             false => None,
         }
@@ -239,7 +239,9 @@ mod tests {
         let path = dir.path().join("a");
         std::fs::write(&path, bytes).unwrap();
         let mut file = File::open(path).unwrap();
-        ReadText::read(&mut file, LONGEST_HELD).unwrap().unwrap()
+        ReadText::read(&mut file, MAX_CACHED_LENGTH)
+            .unwrap()
+            .unwrap()
     }
 
     #[test]

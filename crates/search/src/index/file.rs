@@ -40,8 +40,8 @@ const YOUNG: Duration = Duration::from_secs(2);
 
 /// The maximum total size and number of index files. The least recently used files are removed
 /// first.
-const MOST_ROOM: u64 = 1 << 30;
-const MOST_FILES: usize = 24;
+const MAX_INDEX_BYTES: u64 = 1 << 30;
+const MAX_FILES: usize = 24;
 
 /// An index is stored for trees with at least `WORTH` times `few_files` entries.
 const WORTH: usize = 2;
@@ -247,7 +247,7 @@ fn bound(folder: &Path, newest: &Path) {
     let mut room: u64 = files.iter().map(|(_, size, _)| size).sum();
     let mut count = files.len();
     for (_, size, path) in files {
-        if (room <= MOST_ROOM && count <= MOST_FILES) || path == newest {
+        if (room <= MAX_INDEX_BYTES && count <= MAX_FILES) || path == newest {
             continue;
         }
         let _ = fs::remove_file(path.with_extension("lock"));

@@ -78,7 +78,8 @@ fn a_later_session_takes_over_what_did_not_change() {
     assert!(has_index_file(&first) && !path.with_extension("new").exists());
     // Lists are in the file by now, and still found.
     let asked = crate::index::trigram_query::plan("text 5", false, false);
-    let found = first.with_exclusive(|kept| Ok(kept.segments[0].segment.candidates(&asked).unwrap().count()));
+    let found = first
+        .with_exclusive(|kept| Ok(kept.segments[0].segment.candidates(&asked).unwrap().count()));
     assert_eq!(found.unwrap(), 111);
     assert_eq!(known(&holder(&root, &folder)), 601);
     fs::write(root.join("1/1"), "changed\n").unwrap();
@@ -146,7 +147,7 @@ fn a_folder_that_cannot_be_written_to_is_no_trouble() {
 #[test]
 fn the_folder_does_not_grow_without_bounds() {
     let dir = tempfile::tempdir().unwrap();
-    for number in 0..MOST_FILES as u64 + 5 {
+    for number in 0..MAX_FILES as u64 + 5 {
         let path = dir.path().join(format!("{number:016x}.index"));
         let file = File::create(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(number))
@@ -158,7 +159,7 @@ fn the_folder_does_not_grow_without_bounds() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     left.sort();
-    assert_eq!(left.len(), MOST_FILES);
+    assert_eq!(left.len(), MAX_FILES);
     assert_eq!(
         left[0], "0000000000000000.index",
         "the one just written stays"

@@ -15,7 +15,7 @@ use super::watch::WatchNumber;
 
 /// The maximum number of watched files, even if the kernel permits more: each takes about 1 KB of
 /// kernel memory.
-const MOST: usize = 150_000;
+const MAX_COUNT: usize = 150_000;
 
 /// The files that are watched individually.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ fn by_default() -> usize {
     let limit = limit
         .ok()
         .and_then(|text| text.trim().parse::<usize>().ok());
-    (limit.unwrap_or(8192) / 2).min(MOST)
+    (limit.unwrap_or(8192) / 2).min(MAX_COUNT)
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bits::NumberSet;
-use super::contents::{CachedContent, Coverage, FileData, ReadText, TextBudget, CachedTextKind};
+use super::contents::{CachedContent, CachedTextKind, Coverage, FileData, ReadText, TextBudget};
 use super::file_watches::FileWatches;
 use super::load::TreeRefusal;
 use super::segment::{CorruptIndex, Segment};
-use super::tree::{DirectoryNumber, EntryNumber, LiveTree, RefreshOutcome, LiveTreeEntry, WatchMode};
+use super::tree::{
+    DirectoryNumber, EntryNumber, LiveTree, LiveTreeEntry, RefreshOutcome, WatchMode,
+};
 use super::trigram_query::TrigramQuery;
 use super::written_contents::WrittenContents;
 use crate::FileIdentity;
@@ -19,7 +21,7 @@ use crate::skip::Skip;
 use crate::walk::{IgnoreVerdict, NameRules};
 
 /// The number of file selections to cache.
-const MOST_VIEWS: usize = 12;
+const MAX_VIEWS: usize = 12;
 
 const NO_FILE: EntryNumber = EntryNumber::MAX;
 
@@ -131,14 +133,20 @@ impl IndexedTree {
     }
 
     /// Stores a content that was just renamed into place; see `written_contents`.
-    pub(crate) fn add_written_content(&mut self, below: &Path, content: &[u8], identity: &FileIdentity) {
+    pub(crate) fn add_written_content(
+        &mut self,
+        below: &Path,
+        content: &[u8],
+        identity: &FileIdentity,
+    ) {
         self.written_contents.add(below, content, identity);
     }
 
     /// Brings the tree up to date; see [`LiveTree::refresh`].
     pub(crate) fn refresh(&mut self) -> Result<RefreshOutcome, TreeRefusal> {
         let refreshed = self.tree.refresh()?;
-        self.written_contents.cache_current(&mut self.tree, &self.budget);
+        self.written_contents
+            .cache_current(&mut self.tree, &self.budget);
         if refreshed == RefreshOutcome::ReadAgain {
             self.epoch += 1;
             self.views.clear();
@@ -200,7 +208,7 @@ impl IndexedTree {
             view.structure = self.tree.structure;
         }
         let seen = view.seen.clone();
-        self.views.truncate(MOST_VIEWS - 1);
+        self.views.truncate(MAX_VIEWS - 1);
         self.views.insert(0, view);
         Ok(seen)
     }

@@ -21,7 +21,7 @@ use crate::walk::{
 };
 
 /// The maximum number of entries in a tree. Larger trees are not indexed.
-pub(crate) const MOST_ENTRIES: usize = 600_000;
+pub(crate) const MAX_ENTRIES: usize = 600_000;
 
 /// File systems on which the kernel reports every change: those that only this machine writes to.
 const LOCAL: [u64; 9] = [
@@ -136,7 +136,7 @@ impl TreeLoader<'_> {
                 entries += directory.entries.len() + 1;
                 loaded.push(directory);
             }
-            if entries > MOST_ENTRIES {
+            if entries > MAX_ENTRIES {
                 return Err(TreeRefusal::TooLarge);
             }
             tasks.clear();

@@ -40,9 +40,11 @@ pub(crate) fn file_place(folder: &Path, root: &Path) -> Option<PathBuf> {
     Some(file::place(folder, root, root))
 }
 
-pub(crate) use contents::{LONGEST_HELD, ReadText, CachedTextKind};
+pub(crate) use contents::{CachedTextKind, MAX_CACHED_LENGTH, ReadText};
 pub(crate) use file_fingerprint::FileFingerprint;
-pub(crate) use indexed_tree::{Candidate, IndexCandidates, IndexMiss, IndexedTree, UnindexedFiles, ViewKey};
+pub(crate) use indexed_tree::{
+    Candidate, IndexCandidates, IndexMiss, IndexedTree, UnindexedFiles, ViewKey,
+};
 pub(crate) use store::{IndexNeed, QueriedTree, TreeStore};
 pub(crate) use tree_handle::TreeHandle;
 pub(crate) use trigram_query::{TrigramQuery, plan};

@@ -85,7 +85,11 @@ impl MissingNames {
         let is_certain = self.paths.iter().all(|path| is_nothing(path));
         self.seen = now.filter(|mark| is_certain && mark.is_settled(moment));
         // A dangling link exists as a name, and its target may appear at any time.
-        is_certain || self.paths.iter().all(|path| read_fingerprint(path).is_none())
+        is_certain
+            || self
+                .paths
+                .iter()
+                .all(|path| read_fingerprint(path).is_none())
     }
 }
 

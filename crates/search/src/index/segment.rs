@@ -19,7 +19,7 @@ use super::trigram::Trigram;
 use super::trigram_query::TrigramQuery;
 
 /// The maximum number of texts in one segment.
-pub(crate) const MOST_TEXTS: usize = 8192;
+pub(crate) const MAX_TEXTS: usize = 8192;
 
 const NUMBER_BITS: u32 = 13;
 
@@ -38,7 +38,7 @@ impl SegmentBuilder {
     /// Adds the next text with its distinct trigrams. Returns the number of the text.
     pub(crate) fn add(&mut self, trigrams: &[Trigram]) -> usize {
         let number = self.texts;
-        assert!(number < MOST_TEXTS, "a segment is full");
+        assert!(number < MAX_TEXTS, "a segment is full");
         let pair = |trigram: &Trigram| u64::from(*trigram) << NUMBER_BITS | number as u64;
         self.pairs.extend(trigrams.iter().map(pair));
         self.texts += 1;
@@ -181,7 +181,9 @@ impl Segment {
             return Ok(NumberSet::none(self.texts));
         };
         match &self.lists {
-            PostingLists::Memory(lists) => decode(lists.get(from..to).ok_or(CorruptIndex)?, self.texts),
+            PostingLists::Memory(lists) => {
+                decode(lists.get(from..to).ok_or(CorruptIndex)?, self.texts)
+            }
             PostingLists::File(file, start) => {
                 let mut bytes = vec![0; to.checked_sub(from).ok_or(CorruptIndex)?];
                 file.read_exact_at(&mut bytes, start + from as u64)?;
@@ -215,7 +217,7 @@ impl Segment {
         size: SegmentSize,
     ) -> Result<Self, CorruptIndex> {
         let (texts, trigrams) = (size.texts as usize, size.trigrams as usize);
-        if texts > MOST_TEXTS || trigrams > 1 << 24 {
+        if texts > MAX_TEXTS || trigrams > 1 << 24 {
             return Err(CorruptIndex);
         }
         let mut bytes = vec![0; trigrams * 8];
@@ -338,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_come_back(texts in 1_usize..MOST_TEXTS, some in btree_set(0_usize..MOST_TEXTS, 0..300)) {
+        fn lists_come_back(texts in 1_usize..MAX_TEXTS, some in btree_set(0_usize..MAX_TEXTS, 0..300)) {
             let some: Vec<usize> = some.into_iter().filter(|number| *number < texts).collect();
             let mut bytes = Vec::new();
             encode(&some, texts, &mut bytes);

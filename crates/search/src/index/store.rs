@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::build::{self, BuildProgress};
 use super::contents::{Coverage, FileData, TextBudget};
 use super::indexed_tree::{IndexMiss, IndexedTree, UnindexedFiles};
-use super::tree::{RefreshOutcome, LiveTreeEntry};
+use super::tree::{LiveTreeEntry, RefreshOutcome};
 use super::tree_handle::{TreeHandle, TreeStage};
 use crate::FileIdentity;
 use crate::handle::EntryKind;
@@ -14,7 +14,7 @@ use crate::settings::{IndexSettings, IndexStatus};
 use crate::walk::IgnoreVerdict;
 
 /// The maximum number of trees to cache; the least recently used one is dropped first.
-const MOST_TREES: usize = 4;
+const MAX_TREES: usize = 4;
 
 /// All trees of an engine.
 #[derive(Debug)]
@@ -78,9 +78,9 @@ impl TreeStore {
             }
         };
         trees.insert(0, Arc::clone(&holder));
-        if let Some(oldest) = trees.get(MOST_TREES) {
+        if let Some(oldest) = trees.get(MAX_TREES) {
             oldest.end();
-            trees.truncate(MOST_TREES);
+            trees.truncate(MAX_TREES);
         }
         let read_now = match self.settings.at_once {
             true => {

@@ -29,7 +29,7 @@ use std::time::SystemTime;
 
 use super::file_fingerprint::FileFingerprint;
 use super::file_watches::FileWatches;
-use super::load::{LoadedDirectory, LoadedEntry, TreeLoader, LocalDevice, TreeRefusal};
+use super::load::{LoadedDirectory, LoadedEntry, LocalDevice, TreeLoader, TreeRefusal};
 use super::outside_files::{OutsideFiles, UserExcludes};
 use super::watch::{DrainedEvents, WatchEvent, WatchNumber, Watcher};
 use crate::Exclusions;
@@ -43,7 +43,7 @@ pub(crate) type EntryNumber = u32;
 pub(crate) type DirectoryNumber = u32;
 
 /// The maximum number of changes to apply one by one; with more, the tree is read again.
-const MOST_CHANGES: usize = 8000;
+const MAX_CHANGES: usize = 8000;
 
 /// A name in a directory.
 #[derive(Debug)]
@@ -342,7 +342,7 @@ impl<T: ContentKnowledge> LiveTree<T> {
         let DrainedEvents::Changes(changes) = watcher.drain() else {
             return Ok(false);
         };
-        if changes.len() > MOST_CHANGES
+        if changes.len() > MAX_CHANGES
             || self.gone * 2 > self.entries.len() + 1000
             || !self.excludes.are_same()
             || !self.guards.are_same()

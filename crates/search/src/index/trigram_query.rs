@@ -13,19 +13,19 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 use super::trigram::{self, Trigram};
 
 /// The maximum number of texts in an exact set.
-const MOST_EXACT: usize = 48;
+const MAX_EXACT: usize = 48;
 /// The maximum number of texts in a set of prefixes or suffixes.
-const MOST_EDGES: usize = 32;
+const MAX_EDGES: usize = 32;
 /// A character class with more characters than this may match anything.
-const MOST_CHARACTERS: usize = 24;
+const MAX_CHARACTERS: usize = 24;
 /// The maximum length in bytes of a stored prefix or suffix.
 const EDGE: usize = 8;
 /// The maximum length in bytes of a text in an exact set.
-const LONGEST: usize = 120;
+const MAX_LENGTH: usize = 120;
 /// The maximum number of times a repetition is unrolled.
-const MOST_REPEATED: u32 = 4;
+const MAX_REPEATED: u32 = 4;
 /// Patterns nested deeper than this may match anything.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// The condition on the trigrams of a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,25 +169,25 @@ impl KnownTexts {
 
     fn then(self, next: Self) -> Self {
         if let (Self::Exact(one), Self::Exact(two)) = (&self, &next)
-            && one.len().saturating_mul(two.len()) <= MOST_EXACT
-            && longest(one) + longest(two) <= LONGEST
+            && one.len().saturating_mul(two.len()) <= MAX_EXACT
+            && longest(one) + longest(two) <= MAX_LENGTH
         {
             return Self::Exact(joined(one, two));
         }
         // The trigrams that span the boundary between the two parts.
         let (left, right) = (self.clone().last(), next.clone().first());
-        let between = match left.len().saturating_mul(right.len()) <= MOST_EDGES * MOST_EDGES {
+        let between = match left.len().saturating_mul(right.len()) <= MAX_EDGES * MAX_EDGES {
             true => one_of(&joined(&left, &right)),
             false => TrigramQuery::Any,
         };
         let first = match &self {
-            Self::Exact(texts) if texts.len().saturating_mul(right.len()) <= MOST_EXACT => {
+            Self::Exact(texts) if texts.len().saturating_mul(right.len()) <= MAX_EXACT => {
                 beginnings(&joined(texts, &right))
             }
             _ => self.clone().first(),
         };
         let last = match &next {
-            Self::Exact(texts) if texts.len().saturating_mul(left.len()) <= MOST_EXACT => {
+            Self::Exact(texts) if texts.len().saturating_mul(left.len()) <= MAX_EXACT => {
                 ends(&joined(&left, texts))
             }
             _ => next.clone().last(),
@@ -212,7 +212,7 @@ impl KnownTexts {
         });
         if let Some(exact) = exact.collect::<Option<Vec<_>>>() {
             let texts: TextSet = exact.into_iter().flatten().cloned().collect();
-            if texts.len() <= MOST_EXACT {
+            if texts.len() <= MAX_EXACT {
                 return Self::Exact(texts);
             }
         }
@@ -263,7 +263,7 @@ fn joined(one: &TextSet, two: &TextSet) -> TextSet {
 fn one_of(texts: &TextSet) -> TrigramQuery {
     let mut query = TrigramQuery::Or(Vec::new());
     for text in texts {
-        let text = &text[..text.len().min(2 * LONGEST)];
+        let text = &text[..text.len().min(2 * MAX_LENGTH)];
         let all = trigram::folded_trigrams(text).map(TrigramQuery::One);
         query = query.or(all.fold(TrigramQuery::Any, TrigramQuery::and));
         if query == TrigramQuery::Any {
@@ -285,11 +285,11 @@ fn ends(texts: &TextSet) -> TextSet {
     })
 }
 
-/// Shortens the texts until there are at most `MOST_EDGES` different ones.
+/// Shortens the texts until there are at most `MAX_EDGES` different ones.
 fn edges(texts: &TextSet, cut: impl Fn(&[u8], usize) -> Vec<u8>) -> TextSet {
     for length in (1..=EDGE).rev() {
         let edges: TextSet = texts.iter().map(|text| cut(text, length)).collect();
-        if edges.len() <= MOST_EDGES {
+        if edges.len() <= MAX_EDGES {
             return edges;
         }
     }
@@ -297,7 +297,7 @@ fn edges(texts: &TextSet, cut: impl Fn(&[u8], usize) -> Vec<u8>) -> TextSet {
 }
 
 fn read(hir: &Hir, depth: usize) -> KnownTexts {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return KnownTexts::anything();
     }
     match hir.kind() {
@@ -330,7 +330,7 @@ fn read_repetition(repetition: &Repetition, depth: usize) -> KnownTexts {
         (0, _) => KnownTexts::anything(),
         (1, Some(1)) => once(),
         (least, most) => {
-            let times = least.min(MOST_REPEATED);
+            let times = least.min(MAX_REPEATED);
             let one = once();
             let known = (1..times).fold(one.clone(), |known, _| known.then(one.clone()));
             match most == Some(times) {
@@ -348,7 +348,7 @@ fn read_class(class: &Class) -> Option<TextSet> {
     match class {
         Class::Unicode(class) => {
             let count: usize = class.ranges().iter().map(|range| range.len()).sum();
-            if count > MOST_CHARACTERS {
+            if count > MAX_CHARACTERS {
                 return None;
             }
             for range in class.ranges() {
@@ -361,7 +361,7 @@ fn read_class(class: &Class) -> Option<TextSet> {
         }
         Class::Bytes(class) => {
             let count: usize = class.ranges().iter().map(|range| range.len()).sum();
-            if count > MOST_CHARACTERS {
+            if count > MAX_CHARACTERS {
                 return None;
             }
             for range in class.ranges() {

@@ -235,7 +235,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let watcher = Watcher::new().unwrap();
-        let watch = watcher.watch(&Directory::open_real(&root).unwrap()).unwrap();
+        let watch = watcher
+            .watch(&Directory::open_real(&root).unwrap())
+            .unwrap();
         assert_eq!(watcher.drain(), DrainedEvents::Changes(Vec::new()));
         for number in 0..500 {
             fs::write(root.join(number.to_string()), "x").unwrap();

@@ -7,13 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::contents::{FileData, LONGEST_HELD, ReadText, TextBudget};
+use super::contents::{FileData, MAX_CACHED_LENGTH, ReadText, TextBudget};
 use super::file_fingerprint::FileFingerprint;
 use super::tree::LiveTree;
 use crate::FileIdentity;
 
 /// The maximum number of contents to store until the next query.
-const MOST: usize = 64;
+const MAX_COUNT: usize = 64;
 
 /// The contents that were passed in since the last query.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct WrittenText {
 impl WrittenContents {
     pub(crate) fn add(&mut self, path: &Path, bytes: &[u8], identity: &FileIdentity) {
         self.0.retain(|text| text.path != path);
-        if self.0.len() < MOST && bytes.len() as u64 <= LONGEST_HELD {
+        if self.0.len() < MAX_COUNT && bytes.len() as u64 <= MAX_CACHED_LENGTH {
             self.0.push(WrittenText {
                 path: path.to_path_buf(),
                 bytes: bytes.into(),
@@ -41,7 +41,11 @@ impl WrittenContents {
 
     /// Caches the contents that are still current. Called after the tree was brought up to date;
     /// contents whose rename event has not arrived by then are dropped.
-    pub(crate) fn cache_current(&mut self, tree: &mut LiveTree<FileData>, budget: &Arc<TextBudget>) {
+    pub(crate) fn cache_current(
+        &mut self,
+        tree: &mut LiveTree<FileData>,
+        budget: &Arc<TextBudget>,
+    ) {
         let moved_here = std::mem::take(&mut tree.moved_here);
         for text in self.0.drain(..) {
             let entries = moved_here.iter().copied();
@@ -59,8 +63,8 @@ impl WrittenContents {
             let watch = watcher.filter(|_| room > 0);
             let watch = watch.and_then(|it| it.watch_file_below(&tree.top, &text.path).ok());
             let now = tree.top.stat_below(&text.path);
-            let is_same =
-                now.is_some_and(|now| FileFingerprint::from_stat(&now) == mark && now.st_nlink == 1);
+            let is_same = now
+                .is_some_and(|now| FileFingerprint::from_stat(&now) == mark && now.st_nlink == 1);
             if let Some(watch) = watch
                 && tree.enter_watch(number, watch)
                 && is_same

@@ -20,7 +20,7 @@ use crate::handle::{Directory, EntryKind, kind_of};
 use crate::skip::{SkipLog, SkipReason};
 
 /// The maximum number of bytes to read of one ignore file.
-const LONGEST: u64 = 8 << 20;
+const MAX_LENGTH: u64 = 8 << 20;
 /// The maximum number of invalid lines to report.
 const NAMED_LINES: usize = 5;
 
@@ -413,7 +413,7 @@ fn parse(file: Option<File>, relative_to: &Path, from: &Path, skips: &SkipLog) -
     };
     let mut builder = GitignoreBuilder::new(relative_to);
     let mut wrong = Vec::new();
-    for (number, line) in (1..).zip(BufReader::new(file.take(LONGEST)).lines()) {
+    for (number, line) in (1..).zip(BufReader::new(file.take(MAX_LENGTH)).lines()) {
         // Stop at the first line that is not valid text.
         let Ok(line) = line else { break };
         let line = match number {

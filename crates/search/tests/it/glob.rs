@@ -3,7 +3,9 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use haft_search::{SearchCompletion, GlobQuery, GlobReport, SearchEngine, SearchStop, StopCondition};
+use haft_search::{
+    GlobQuery, GlobReport, SearchCompletion, SearchEngine, SearchStop, StopCondition,
+};
 
 use crate::tree::Tree;
 
@@ -158,7 +160,10 @@ fn a_passed_deadline_is_told() {
     let report = SearchEngine::new()
         .glob(&query, &StopCondition::after(Duration::ZERO))
         .unwrap();
-    assert_eq!(report.completion, SearchCompletion::Stopped(SearchStop::Timeout));
+    assert_eq!(
+        report.completion,
+        SearchCompletion::Stopped(SearchStop::Timeout)
+    );
 }
 
 #[test]

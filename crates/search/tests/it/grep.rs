@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft_search::{
-    SearchCompletion, GrepCounts, GrepMatches, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine,
+    GrepCounts, GrepMatches, GrepMode, GrepQuery, MAX_COLUMNS, SearchCompletion, SearchEngine,
     SearchError, SearchStop, SkipReason, StopCondition,
 };
 
@@ -35,7 +35,10 @@ fn pages_of_content_say_whether_there_is_more() {
     let first = page(0, 250);
     assert_eq!(tree.lines(&first).len(), 250);
     assert!(first.more);
-    assert_eq!(first.completion, SearchCompletion::Stopped(SearchStop::Limit));
+    assert_eq!(
+        first.completion,
+        SearchCompletion::Stopped(SearchStop::Limit)
+    );
     assert_eq!(first.totals(), None, "what follows was not searched");
 
     let second = page(250, 250);
@@ -299,7 +302,10 @@ fn a_passed_deadline_leaves_a_partial_answer() {
                 &StopCondition::after(Duration::ZERO),
             )
             .unwrap();
-        assert_eq!(report.completion, SearchCompletion::Stopped(SearchStop::Timeout));
+        assert_eq!(
+            report.completion,
+            SearchCompletion::Stopped(SearchStop::Timeout)
+        );
         assert_eq!(report.totals(), None);
     }
 }

@@ -6,7 +6,7 @@ use super::{
     operand_paths::joined,
     options::{ParsedArguments, content, tree, written},
     shells::{opaque, worse},
-    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -192,7 +192,8 @@ fn seven_zip(argv: &[Arg]) -> CommandFinding {
                 .with_all(archive.map(work))
                 .with_all(members);
         }
-        _ => CommandFinding::unknown("its arguments are not known to be safe").with_span(command.span),
+        _ => CommandFinding::unknown("its arguments are not known to be safe")
+            .with_span(command.span),
     };
     finding.with_all(operands.iter().map(|file| content(file)))
 }

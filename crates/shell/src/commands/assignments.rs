@@ -3,7 +3,7 @@
 use super::{
     options::ParsedArguments,
     shells::worse,
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, runs},
+    spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, doubts, runs},
     variables::{is_harmless, is_harmless_value, is_locale, is_name, is_own},
 };
 use crate::{

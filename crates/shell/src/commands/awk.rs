@@ -6,7 +6,7 @@ mod lexer;
 use super::{
     options::{GivenOption, ParsedArguments, content},
     program::ScriptProgram,
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, runs, writes},
 };
 use crate::{
     arg::Arg,
@@ -67,7 +67,10 @@ fn awk(parsed: &ParsedArguments<'_>) -> CommandFinding {
         // A file operand may be a network connection, and so may the result of an expansion.
         let mut words = programs.iter().chain(files);
         let uncertain = words.find(|word| word.text().is_none())?;
-        Some(CommandFinding::unknown("its program or a file is not certain").with_span(uncertain.span))
+        Some(
+            CommandFinding::unknown("its program or a file is not certain")
+                .with_span(uncertain.span),
+        )
     });
     let in_place = values(parsed, &["-i", "--include"])
         .find(|library| library.text().is_none_or(|name| name.contains("inplace")));

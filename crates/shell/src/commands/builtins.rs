@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, names, written},
     shells::{opaque, runs_text, worse},
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -93,7 +93,10 @@ pub(super) const ENTRIES: &[KnownCommand] = &[
             .strict()
             .with_evaluator(|parsed| match parsed.has("-l") {
                 true => parsed.finding(OperandKind::Text),
-                false => opaque(parsed.finding(OperandKind::Text), "it runs an earlier command"),
+                false => opaque(
+                    parsed.finding(OperandKind::Text),
+                    "it runs an earlier command",
+                ),
             }),
     ),
     KnownCommand::Spec(
@@ -139,8 +142,10 @@ pub(super) const ENTRIES: &[KnownCommand] = &[
                     .iter()
                     .find(|word| word.text().is_none_or(|text| text.contains('=')));
                 match defines {
-                    Some(word) => opaque(parsed.finding(OperandKind::Text), "it redefines a command")
-                        .with_span(word.span),
+                    Some(word) => {
+                        opaque(parsed.finding(OperandKind::Text), "it redefines a command")
+                            .with_span(word.span)
+                    }
                     None => parsed.finding(OperandKind::Text),
                 }
             }),
@@ -335,9 +340,8 @@ fn arithmetic(argv: &[Arg]) -> CommandFinding {
         })
     };
     match argv.iter().skip(1).find(|arg| !certain(arg)) {
-        Some(arg) => {
-            CommandFinding::unknown("arithmetic evaluates what a variable holds").with_span(arg.span)
-        }
+        Some(arg) => CommandFinding::unknown("arithmetic evaluates what a variable holds")
+            .with_span(arg.span),
         None => CommandFinding::read_only("it only calculates"),
     }
 }

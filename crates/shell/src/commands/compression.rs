@@ -4,7 +4,7 @@
 use super::{
     files::{done, work},
     options::{ParsedArguments, content, tree, written},
-    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, doubts, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, UnsafeOption, doubts, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -36,7 +36,9 @@ pub(super) const ENTRIES: &[KnownCommand] = &[
     ),
     KnownCommand::Spec(&gzip("gzip pigz").with_evaluator(|parsed| packs(parsed, ".gz", false))),
     KnownCommand::Spec(&gzip("gunzip unpigz").with_evaluator(|parsed| packs(parsed, ".gz", true))),
-    KnownCommand::Spec(&bzip2("bzip2 pbzip2 lbzip2").with_evaluator(|parsed| packs(parsed, ".bz2", false))),
+    KnownCommand::Spec(
+        &bzip2("bzip2 pbzip2 lbzip2").with_evaluator(|parsed| packs(parsed, ".bz2", false)),
+    ),
     KnownCommand::Spec(&bzip2("bunzip2").with_evaluator(|parsed| packs(parsed, ".bz2", true))),
     KnownCommand::Spec(&xz("xz").with_evaluator(|parsed| packs(parsed, ".xz", false))),
     KnownCommand::Spec(&xz("lzma").with_evaluator(|parsed| packs(parsed, ".lzma", false))),

@@ -41,7 +41,8 @@ fn test(argv: &[Arg]) -> CommandFinding {
             || (last && (joins(before) || before == Some("!")));
         if let Some("-v" | "-R") = before.filter(|_| !binary(at(index))) {
             if !word.text().is_some_and(is_name) {
-                return CommandFinding::unknown("-v evaluates what the name holds").with_span(word.span);
+                return CommandFinding::unknown("-v evaluates what the name holds")
+                    .with_span(word.span);
             }
             continue;
         }
@@ -54,7 +55,8 @@ fn test(argv: &[Arg]) -> CommandFinding {
             }
         };
         if !certain {
-            return CommandFinding::unknown("an expansion may become an operator").with_span(word.span);
+            return CommandFinding::unknown("an expansion may become an operator")
+                .with_span(word.span);
         }
     }
     let looked_at = words.windows(2).filter_map(|pair| {

@@ -3,7 +3,7 @@
 use super::{
     hosts,
     options::{self, ParsedArguments},
-    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, runs},
+    spec::{CommandSpec, KnownCommand, OperandKind, UnsafeOption, runs},
 };
 use crate::effect::{CommandFinding, Effect, FileWrite, WriteKind};
 
@@ -59,7 +59,9 @@ fn open(parsed: &ParsedArguments<'_>) -> CommandFinding {
     for arg in parsed.operands.iter().copied() {
         let url = arg.text().is_some_and(|text| text.contains("://"));
         if url {
-            finding.effects.extend(hosts::contacts(arg, hosts::url_host));
+            finding
+                .effects
+                .extend(hosts::contacts(arg, hosts::url_host));
         } else {
             finding.effects.push(options::content(arg));
         }

@@ -4,7 +4,7 @@ use super::{
     find::{here, names_below},
     options::{ParsedArguments, parse},
     searching::places,
-    spec::{KnownCommand, CommandSpec, OperandKind},
+    spec::{CommandSpec, KnownCommand, OperandKind},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -86,7 +86,9 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
         _ => None,
     };
     if let Some((why, span)) = doubt {
-        let mut unknown = CommandFinding::unknown(why).with_span(span).requiring_exact_rule();
+        let mut unknown = CommandFinding::unknown(why)
+            .with_span(span)
+            .requiring_exact_rule();
         unknown.effects = finding.effects;
         finding = unknown;
     }

@@ -2,8 +2,8 @@
 
 use super::{
     operand_paths::{joined, parents, placed},
-    options::{ParsedArguments, content, is_no_file, evaluate, names, tree, written},
-    spec::{KnownCommand, CommandSpec, OperandKind, runs},
+    options::{ParsedArguments, content, evaluate, is_no_file, names, tree, written},
+    spec::{CommandSpec, KnownCommand, OperandKind, runs},
 };
 use crate::{
     arg::Arg,

@@ -247,7 +247,9 @@ impl<'a> FindExpression<'a> {
 
     fn finding(self) -> CommandFinding {
         let mut finding = match self.refusal {
-            Some((EffectVerdict::Mutating, why, span)) => CommandFinding::mutating(why).with_span(span),
+            Some((EffectVerdict::Mutating, why, span)) => {
+                CommandFinding::mutating(why).with_span(span)
+            }
             Some((_, why, span)) => CommandFinding::unknown(why).with_span(span),
             None => CommandFinding::read_only("it only reads names and dates"),
         };
@@ -458,7 +460,11 @@ mod tests {
             });
             argv
         };
-        let look = |line| crate::commands::evaluate_command("find", &argv(line)).verdict.name();
+        let look = |line| {
+            crate::commands::evaluate_command("find", &argv(line))
+                .verdict
+                .name()
+        };
         assert_eq!(look("find . -name"), "readonly");
         assert_eq!(look("find . -name x"), "unknown");
         assert_eq!(look("find"), "unknown");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, UnsafeOption, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -203,7 +203,9 @@ fn yq(parsed: &ParsedArguments<'_>) -> CommandFinding {
         None
     };
     let mut finding = match (parsed.verdict(), doubt) {
-        (None, Some(doubt)) => parsed.with_effects(CommandFinding::unknown(doubt), OperandKind::None),
+        (None, Some(doubt)) => {
+            parsed.with_effects(CommandFinding::unknown(doubt), OperandKind::None)
+        }
         _ => parsed.finding(OperandKind::None),
     };
     // A single operand may be a file to print.

@@ -161,7 +161,11 @@ pub(super) const ENTRIES: &[KnownCommand] = &[
 const RUNS: &str = "it runs other programs";
 
 fn only_exact(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    worse(parsed.finding(OperandKind::None), "it starts another command").requiring_exact_rule()
+    worse(
+        parsed.finding(OperandKind::None),
+        "it starts another command",
+    )
+    .requiring_exact_rule()
 }
 
 /// Shows the scheduling of a running process, or changes it.

@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, content, evaluate, names_below, tree},
     reading::unseen,
-    spec::{KnownCommand, CommandSpec, OperandKind, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -174,7 +174,8 @@ pub(super) const ENTRIES: &[KnownCommand] = &[
             let finding = parsed.finding(OperandKind::Files);
             match parsed.operands.first() {
                 Some(first) if first.is("cache") && parsed.verdict().is_none() => {
-                    CommandFinding::mutating("it rebuilds or clears its cache").with_span(first.span)
+                    CommandFinding::mutating("it rebuilds or clears its cache")
+                        .with_span(first.span)
                 }
                 _ => finding,
             }

@@ -94,7 +94,7 @@ const FAMILIES: &[&[KnownCommand]] = &[
     tar::ENTRIES,
     toolchains::go::ENTRIES,
     toolchains::javascript::ENTRIES,
-    toolchains::prints::ENTRIES,
+    toolchains::version_only::ENTRIES,
     toolchains::python::ENTRIES,
     toolchains::ruby::ENTRIES,
     toolchains::rust::ENTRIES,
@@ -140,7 +140,7 @@ pub fn evaluate_command(name: &str, argv: &[Arg]) -> CommandFinding {
         None => CommandFinding::unknown(format!("what {name} does is not known")),
     };
     let finding = package_launchers::with_command(name, argv, finding);
-    let finding = services::reach::with_service(name, argv, finding);
+    let finding = services::required_service::with_service(name, argv, finding);
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.verdict == EffectVerdict::ReadOnly
         || !HANDS_ON.contains(&name)

@@ -4,7 +4,7 @@ use super::{
     files::{done, work},
     options::{ParsedArguments, content},
     shells::worse,
-    spec::{KnownCommand, CommandSpec, OperandKind, runs},
+    spec::{CommandSpec, KnownCommand, OperandKind, runs},
 };
 use crate::effect::CommandFinding;
 

@@ -144,7 +144,11 @@ impl ParsedArguments<'_> {
     }
 
     /// Adds the effects of the option values and the operands to a finding.
-    pub fn with_effects(&self, mut finding: CommandFinding, operands: OperandKind) -> CommandFinding {
+    pub fn with_effects(
+        &self,
+        mut finding: CommandFinding,
+        operands: OperandKind,
+    ) -> CommandFinding {
         let work = matches!(
             self.spec.does,
             CommandEffect::Change(_) | CommandEffect::Unsure(_)
@@ -393,7 +397,8 @@ impl<'a> ParsedArguments<'a> {
                 }
             }
         }
-        let Some((listed, value)) = found.filter(|(listed, _)| listed.arity != OptionArity::Flag) else {
+        let Some((listed, value)) = found.filter(|(listed, _)| listed.arity != OptionArity::Flag)
+        else {
             return false;
         };
         // If the expansion is empty, the next argument becomes the value.

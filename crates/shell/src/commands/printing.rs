@@ -4,7 +4,7 @@
 use super::{
     options::{ParsedArguments, evaluate, names},
     shells::worse,
-    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -118,7 +118,11 @@ pub(super) const ENTRIES: &[KnownCommand] = &[
         .strict()
         .with_evaluator(getent),
     ),
-    KnownCommand::Spec(&CommandSpec::prints("tput", "-T: -Vx").strict().with_evaluator(tput)),
+    KnownCommand::Spec(
+        &CommandSpec::prints("tput", "-T: -Vx")
+            .strict()
+            .with_evaluator(tput),
+    ),
     KnownCommand::Spec(
         &CommandSpec::prints("stty", "-ag --all --save -F< --file< --help --version")
             .strict()
@@ -218,7 +222,9 @@ fn date(argv: &[Arg]) -> CommandFinding {
             .iter()
             .find(|word| word.text().is_some_and(|text| !text.starts_with('+')));
         let finding = match (parsed.verdict(), stray) {
-            (None, Some(word)) => CommandFinding::mutating("it sets the clock").with_span(word.span),
+            (None, Some(word)) => {
+                CommandFinding::mutating("it sets the clock").with_span(word.span)
+            }
             _ => parsed.finding(OperandKind::Text),
         };
         reference
@@ -265,7 +271,9 @@ fn getent(parsed: &ParsedArguments<'_>) -> CommandFinding {
             let finding = worse(finding, "it asks a name server").with_span(database.span);
             hosts.fold(finding, CommandFinding::with)
         }
-        Some((database, _)) => worse(finding, "what it prints may be secret").with_span(database.span),
+        Some((database, _)) => {
+            worse(finding, "what it prints may be secret").with_span(database.span)
+        }
     }
 }
 
@@ -294,7 +302,9 @@ fn stty(parsed: &ParsedArguments<'_>) -> CommandFinding {
             .iter()
             .find(|word| !word.is("size") && !word.is("speed")),
     ) {
-        (None, Some(word)) => CommandFinding::mutating("it changes the terminal").with_span(word.span),
+        (None, Some(word)) => {
+            CommandFinding::mutating("it changes the terminal").with_span(word.span)
+        }
         _ => parsed.finding(OperandKind::Text),
     }
 }

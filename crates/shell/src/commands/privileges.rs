@@ -4,7 +4,7 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, runs_text, worse},
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle},
+    spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle},
     wrappers::starting,
 };
 use crate::{

@@ -3,7 +3,7 @@
 use super::{
     options::{names, names_below},
     shells::worse,
-    spec::{KnownCommand, CommandSpec, OperandKind, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -100,10 +100,12 @@ fn ps(argv: &[Arg]) -> CommandFinding {
     const VALUES: &str = "--sort --format --pid --ppid --quick-pid --sid --tty --user --User --group --Group \
              --cols --columns --width --rows --lines";
     let secret = |arg: &Arg| {
-        CommandFinding::unknown("it may show the environment of other processes").with_span(arg.span)
+        CommandFinding::unknown("it may show the environment of other processes")
+            .with_span(arg.span)
     };
-    let unread =
-        |arg: &Arg| CommandFinding::unknown("its options are not known to be safe").with_span(arg.span);
+    let unread = |arg: &Arg| {
+        CommandFinding::unknown("its options are not known to be safe").with_span(arg.span)
+    };
     let has = |list: &str, word: &str| list.split_whitespace().any(|known| known == word);
     // If an argument makes no sense, ps parses all of them again in BSD style, where `e` shows the
     // environment.

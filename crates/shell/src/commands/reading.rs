@@ -1,9 +1,9 @@
 //! Commands that read files as text or bytes and print the result.
 
 use super::{
-    options::{ParsedArguments, content, is_no_file, evaluate, written},
+    options::{ParsedArguments, content, evaluate, is_no_file, written},
     shells::worse,
-    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},

@@ -3,7 +3,7 @@
 use super::{
     find::{here, names_below},
     options::{ParsedArguments, content, tree},
-    spec::{KnownCommand, CommandSpec, OperandKind, runs},
+    spec::{CommandSpec, KnownCommand, OperandKind, runs},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -29,7 +29,8 @@ const GREP_OPTIONS: &str = "-EFGPiywxzsvVbnHhoqaIrRUuLlcTZ0123456789 -e: -f< -m:
      --after-context= --context= --group-separator= --no-group-separator --color=? --colour=? --binary \
      --unix-byte-offsets";
 
-static GREP: CommandSpec = CommandSpec::reads("grep egrep fgrep", GREP_OPTIONS).with_evaluator(grep);
+static GREP: CommandSpec =
+    CommandSpec::reads("grep egrep fgrep", GREP_OPTIONS).with_evaluator(grep);
 
 static ZGREP: CommandSpec = CommandSpec::reads(
     "zgrep zegrep zfgrep bzgrep bzegrep bzfgrep xzgrep xzegrep xzfgrep",

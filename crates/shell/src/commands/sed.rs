@@ -5,7 +5,7 @@ mod script;
 use super::{
     options::{ParsedArguments, content},
     program::ScriptProgram,
-    spec::{KnownCommand, CommandSpec, OperandKind, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, runs, writes},
 };
 use crate::{
     arg::Arg,

@@ -2,7 +2,7 @@
 
 use super::{
     options::{ParsedArguments, content, evaluate},
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, runs},
+    spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, doubts, runs},
 };
 use crate::{
     arg::Arg,

@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, worse},
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, doubts, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, doubts, writes},
 };
 use crate::{
     arg::Arg,
@@ -308,8 +308,9 @@ fn ip(argv: &[Arg]) -> CommandFinding {
                          -c=always -c=auto -c=never -t -timestamp -ts -tshort -N -Numeric";
     const OBJECTS: &str = "address addr a link l route r ro neighbour neighbor neigh n rule ru maddress maddr \
              mroute netns tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
-    let unread =
-        |arg: &Arg| CommandFinding::unknown("its arguments are not known to be safe").with_span(arg.span);
+    let unread = |arg: &Arg| {
+        CommandFinding::unknown("its arguments are not known to be safe").with_span(arg.span)
+    };
     // Both `ip netns exec NAME COMMAND` and `ip vrf exec …` may be abbreviated; `ip -b FILE`.
     let runs = |text: &str| {
         (!text.is_empty() && "exec".starts_with(text)) || ["-b", "-batch"].contains(&text)

@@ -4,10 +4,10 @@ use super::{
     files::{fills, work},
     hosts,
     operand_paths::joined,
-    options::{ParsedArguments, content, is_no_file, evaluate, tree},
+    options::{ParsedArguments, content, evaluate, is_no_file, tree},
     reading::unseen,
     shells::worse,
-    spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, doubts, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, UnsafeOption, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
@@ -162,7 +162,9 @@ fn verdict(parsed: &ParsedArguments<'_>, mode: TarMode) -> CommandFinding {
     match mode {
         TarMode::List => CommandFinding::read_only("it only lists an archive"),
         TarMode::Compare => CommandFinding::read_only("it only compares"),
-        TarMode::Unpack if to_output(parsed) => CommandFinding::read_only("it unpacks to its output"),
+        TarMode::Unpack if to_output(parsed) => {
+            CommandFinding::read_only("it unpacks to its output")
+        }
         TarMode::Unpack => CommandFinding::mutating("it unpacks files"),
         TarMode::Pack if archives(parsed).next().is_some() && archives(parsed).all(streams) => {
             CommandFinding::read_only("it packs to its output")

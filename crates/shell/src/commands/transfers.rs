@@ -6,7 +6,7 @@ use super::{
     options::{ParsedArguments, names, tree, written},
     reading::unseen,
     shells::worse,
-    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
@@ -119,7 +119,10 @@ fn is_remote(place: &Arg) -> bool {
 }
 
 fn contacts(finding: CommandFinding, place: &Arg) -> CommandFinding {
-    hosts::with_remote(worse(finding, "it contacts a host").with_span(place.span), place)
+    hosts::with_remote(
+        worse(finding, "it contacts a host").with_span(place.span),
+        place,
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 use super::{
     options::ParsedArguments,
     shells::{opaque, worse},
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, doubts, runs, writes},
+    spec::{
+        CommandSpec, KnownCommand, OperandKind, OptionStyle, UnsafeOption, doubts, runs, writes,
+    },
     variables::is_harmless_value,
 };
 use crate::{
@@ -45,10 +47,12 @@ pub(super) const ENTRIES: &[KnownCommand] = &[
             }),
     ),
     KnownCommand::Spec(&wrapper("builtin", "").with_evaluator(|parsed| transparent(parsed, 0))),
-    KnownCommand::Spec(&wrapper("noglob", "").with_evaluator(|parsed| CommandFinding {
-        coverage: RuleCoverage::Transparent,
-        ..worse(transparent(parsed, 0), "bash has no such command")
-    })),
+    KnownCommand::Spec(
+        &wrapper("noglob", "").with_evaluator(|parsed| CommandFinding {
+            coverage: RuleCoverage::Transparent,
+            ..worse(transparent(parsed, 0), "bash has no such command")
+        }),
+    ),
     KnownCommand::Spec(
         &wrapper("exec", "-l")
             .refusing(&[
@@ -219,7 +223,11 @@ fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
         Some(_) => finding,
         None => opaque(finding, "the command it starts comes from its input"),
     };
-    CommandFinding { coverage: cover, ..finding }.starting(StartedProgram::Command { argv, more })
+    CommandFinding {
+        coverage: cover,
+        ..finding
+    }
+    .starting(StartedProgram::Command { argv, more })
 }
 
 /// Replaces the token with unknown input.

@@ -4,7 +4,7 @@ use super::{
     files::{done, fills, work},
     operand_paths::joined,
     options::{ParsedArguments, content, is_no_file, tree},
-    spec::{KnownCommand, CommandSpec, OperandKind, doubts, runs},
+    spec::{CommandSpec, KnownCommand, OperandKind, doubts, runs},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -198,7 +198,8 @@ fn dd(argv: &[Arg]) -> CommandFinding {
     let finding = match (writes, doubt) {
         (true, _) => CommandFinding::mutating("it writes into a file"),
         (false, Some(span)) => {
-            CommandFinding::unknown("the result of an expansion may be a file to write").with_span(span)
+            CommandFinding::unknown("the result of an expansion may be a file to write")
+                .with_span(span)
         }
         (false, None) => CommandFinding::read_only("it writes no file"),
     };

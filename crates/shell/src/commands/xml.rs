@@ -2,7 +2,7 @@
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, runs, writes},
+    spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, runs, writes},
 };
 use crate::effect::{CommandFinding, Effect};
 

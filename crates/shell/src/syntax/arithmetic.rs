@@ -4,7 +4,7 @@
 //! parses the content. The parser does the same, and then requires the parsed content to end at
 //! exactly that place.
 
-use super::words::{WordPieces, PlacedPart, QuoteContext};
+use super::words::{PlacedPart, QuoteContext, WordPieces};
 use super::{MAX_ARITHMETIC, ParseResult, Parser};
 use crate::ast::{ArithmeticExpression, PartKind, ShellWord};
 
@@ -102,7 +102,10 @@ impl Parser<'_> {
     }
 
     /// Parses the content of `((…))`; the cursor is after both opening parentheses.
-    pub(super) fn parenthesized_arithmetic(&mut self, close: ClosingParenthesis) -> ParseResult<ArithmeticExpression> {
+    pub(super) fn parenthesized_arithmetic(
+        &mut self,
+        close: ClosingParenthesis,
+    ) -> ParseResult<ArithmeticExpression> {
         let expression = self.expression(ExpressionEnd::Parenthesis(close.at))?;
         if self.at != close.at {
             return Err(self.unexpected("expected `))`"));
@@ -112,7 +115,10 @@ impl Parser<'_> {
     }
 
     /// Parses the three expressions of `for ((…))`.
-    pub(super) fn arithmetic_clauses(&mut self, close: ClosingParenthesis) -> ParseResult<Vec<ArithmeticExpression>> {
+    pub(super) fn arithmetic_clauses(
+        &mut self,
+        close: ClosingParenthesis,
+    ) -> ParseResult<Vec<ArithmeticExpression>> {
         let whole = self.at;
         let mut clauses = Vec::new();
         loop {
@@ -223,7 +229,12 @@ impl Parser<'_> {
         Ok(pieces.list)
     }
 
-    fn arithmetic_piece(&mut self, byte: u8, end: ExpressionEnd, pieces: &mut WordPieces) -> ParseResult<()> {
+    fn arithmetic_piece(
+        &mut self,
+        byte: u8,
+        end: ExpressionEnd,
+        pieces: &mut WordPieces,
+    ) -> ParseResult<()> {
         match byte {
             b'$' if matches!(self.second(), Some(b'\'' | b'"')) => {}
             b'$' => return self.dollar(QuoteContext::Arithmetic, pieces),
@@ -233,10 +244,13 @@ impl Parser<'_> {
                 let start = self.at;
                 return self.double_quoted(start, pieces);
             }
-            b'\'' if end == ExpressionEnd::Subscript => return self.plain_single_quoted(pieces).map(drop),
+            b'\'' if end == ExpressionEnd::Subscript => {
+                return self.plain_single_quoted(pieces).map(drop);
+            }
             b'\\' | b'\'' | b'"' | b'{' | b'}' | b';' => {}
             b'<' | b'>'
-                if matches!(end, ExpressionEnd::Subscript | ExpressionEnd::Slice) && self.second() == Some(b'(') => {}
+                if matches!(end, ExpressionEnd::Subscript | ExpressionEnd::Slice)
+                    && self.second() == Some(b'(') => {}
             // Bash may treat this as a comment while it searches for the end, unless it is the `#`
             // of `16#ff`.
             b'#' if self.at == 0

@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::cursor::ends_word;
-use super::words::{ExpansionStyle, WordPieces, PlacedPart};
+use super::words::{ExpansionStyle, PlacedPart, WordPieces};
 use super::{ParseResult, Parser};
 use crate::ast::{AssignedValue, Assignment, PartKind, ShellWord, WordPart};
 

@@ -3,7 +3,8 @@
 use super::words::ExpansionStyle;
 use super::{ParseResult, Parser};
 use crate::ast::{
-    AssignedValue, CommandNode, CommandKind, ScriptItem, PartKind, Pipeline, ShellScript, ListSeparator, ShellWord,
+    AssignedValue, CommandKind, CommandNode, ListSeparator, PartKind, Pipeline, ScriptItem,
+    ShellScript, ShellWord,
 };
 
 /// The end of a list.

@@ -4,7 +4,7 @@ use super::commands::{ListTerminator, RESERVED, plain_text};
 use super::cursor::in_name;
 use super::words::ExpansionStyle;
 use super::{ParseResult, Parser};
-use crate::ast::{CaseArm, CommandNode, CommandKind, ShellScript, ShellWord};
+use crate::ast::{CaseArm, CommandKind, CommandNode, ShellScript, ShellWord};
 
 impl Parser<'_> {
     /// Parses the command that begins with the reserved word at the cursor, which ends at `end`.

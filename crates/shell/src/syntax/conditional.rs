@@ -1,6 +1,6 @@
 //! `[[ … ]]`.
 
-use super::words::{ExpansionStyle, WordPieces, PlacedPart};
+use super::words::{ExpansionStyle, PlacedPart, WordPieces};
 use super::{ParseResult, Parser};
 use crate::ast::{CommandKind, PartKind, ShellWord, TestItem};
 

@@ -5,15 +5,20 @@ use std::mem;
 use super::commands::ListTerminator;
 use super::cursor::starts_name;
 use super::source::RewrittenSource;
-use super::words::{WordPieces, PlacedPart, QuoteContext};
+use super::words::{PlacedPart, QuoteContext, WordPieces};
 use super::{ParseResult, Parser};
 use crate::ast::{
-    CommandKind, ScriptItem, ParameterExpansion, ParameterOperation, PartKind, ShellScript, ListSeparator, ShellWord,
+    CommandKind, ListSeparator, ParameterExpansion, ParameterOperation, PartKind, ScriptItem,
+    ShellScript, ShellWord,
 };
 
 impl Parser<'_> {
     /// Parses the `$` at the cursor and the expansion that it begins.
-    pub(super) fn dollar(&mut self, quote: QuoteContext, pieces: &mut WordPieces) -> ParseResult<()> {
+    pub(super) fn dollar(
+        &mut self,
+        quote: QuoteContext,
+        pieces: &mut WordPieces,
+    ) -> ParseResult<()> {
         let start = self.at;
         let second = self.second();
         self.at += 1;
@@ -148,7 +153,11 @@ impl Parser<'_> {
     }
 
     /// Parses the backquote at the cursor, up to the next one. Bash removes the backslashes first.
-    pub(super) fn backquoted(&mut self, quote: QuoteContext, pieces: &mut WordPieces) -> ParseResult<()> {
+    pub(super) fn backquoted(
+        &mut self,
+        quote: QuoteContext,
+        pieces: &mut WordPieces,
+    ) -> ParseResult<()> {
         let start = self.at;
         let mut rewritten = RewrittenSource::new(&self.source, start + 1);
         let mut kept = start + 1;

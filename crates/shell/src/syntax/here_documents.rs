@@ -4,10 +4,11 @@ use std::mem;
 
 use super::cursor::ends_word;
 use super::source::RewrittenSource;
-use super::words::{WordPieces, QuoteContext};
+use super::words::{QuoteContext, WordPieces};
 use super::{ParseResult, Parser};
 use crate::ast::{
-    CommandNode, CommandKind, PartKind, Redirect, RedirectOperator, ShellScript, ShellWord, Span, WordPart,
+    CommandKind, CommandNode, PartKind, Redirect, RedirectOperator, ShellScript, ShellWord, Span,
+    WordPart,
 };
 
 /// The here-documents of one script.
@@ -259,7 +260,9 @@ fn attach_bodies(command: &mut CommandNode, bodies: &mut [Option<ShellWord>]) {
         }
     }
     match &mut command.kind {
-        CommandKind::Group(script) | CommandKind::Subshell(script) => attach_script_bodies(script, bodies),
+        CommandKind::Group(script) | CommandKind::Subshell(script) => {
+            attach_script_bodies(script, bodies)
+        }
         CommandKind::If {
             branches,
             otherwise,

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::ast::{
-    ArithmeticExpression, AssignedValue, Assignment, CommandNode, CommandKind, ParameterExpansion, ParameterOperation,
-    PartKind, Redirect, RedirectOperator, ShellScript, ListSeparator, ShellWord, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, Assignment, CommandKind, CommandNode, ListSeparator,
+    ParameterExpansion, ParameterOperation, PartKind, Redirect, RedirectOperator, ShellScript,
+    ShellWord, TestItem, WordPart,
 };
 
 /// Returns the tree as an s-expression, without spans.

@@ -5,7 +5,7 @@
 //! texts that both read alike.
 
 use super::cursor::{in_name, starts_name};
-use super::words::{ExpansionStyle, WordPieces, PlacedPart, QuoteContext};
+use super::words::{ExpansionStyle, PlacedPart, QuoteContext, WordPieces};
 use super::{ParseResult, Parser};
 use crate::ast::{ParameterExpansion, ParameterOperation, PartKind, ShellWord};
 
@@ -47,7 +47,9 @@ impl Parser<'_> {
     }
 
     /// Parses the name, digits or special character, and a subscript.
-    fn parameter_name(&mut self) -> ParseResult<(String, Option<crate::ast::ArithmeticExpression>)> {
+    fn parameter_name(
+        &mut self,
+    ) -> ParseResult<(String, Option<crate::ast::ArithmeticExpression>)> {
         match self.peek() {
             Some(byte) if starts_name(byte) => {
                 let name = self.name();
@@ -81,7 +83,11 @@ impl Parser<'_> {
     }
 
     /// Parses `${!…}`; the cursor is at the `!`.
-    fn indirect_parameter(&mut self, start: usize, quote: QuoteContext) -> ParseResult<ParameterExpansion> {
+    fn indirect_parameter(
+        &mut self,
+        start: usize,
+        quote: QuoteContext,
+    ) -> ParseResult<ParameterExpansion> {
         self.at += 1;
         if !self
             .peek()
@@ -245,7 +251,10 @@ impl Parser<'_> {
         let braced = quote == QuoteContext::BracedDouble;
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => {}
-            b'$' if self.second() == Some(b'\'') && braced && operand == OperandPurpose::Pattern => {
+            b'$' if self.second() == Some(b'\'')
+                && braced
+                && operand == OperandPurpose::Pattern =>
+            {
                 return self.plain_ansi_quoted(pieces);
             }
             b'$' if matches!(self.second(), Some(b'\'' | b'"')) => {}

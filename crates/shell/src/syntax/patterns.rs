@@ -3,7 +3,7 @@
 //! Whether bash finds a pattern can depend on the values of expansions. The parser then assumes a
 //! pattern.
 
-use super::words::{WordPieces, PlacedPart};
+use super::words::{PlacedPart, WordPieces};
 use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 

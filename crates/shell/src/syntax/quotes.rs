@@ -1,6 +1,6 @@
 //! `'…'`, `"…"` and `$'…'`.
 
-use super::words::{WordPieces, PlacedPart, QuoteContext};
+use super::words::{PlacedPart, QuoteContext, WordPieces};
 use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
@@ -23,7 +23,11 @@ impl Parser<'_> {
     }
 
     /// Parses `"…"` at the cursor; `start` is the start of its first piece.
-    pub(super) fn double_quoted(&mut self, start: usize, pieces: &mut WordPieces) -> ParseResult<()> {
+    pub(super) fn double_quoted(
+        &mut self,
+        start: usize,
+        pieces: &mut WordPieces,
+    ) -> ParseResult<()> {
         let quote = self.at;
         let first = pieces.list.len();
         pieces.close();

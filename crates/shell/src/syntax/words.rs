@@ -169,7 +169,11 @@ impl Parser<'_> {
 
     /// Reads a piece of an unquoted word that begins with neither a delimiter nor a process
     /// substitution.
-    pub(super) fn unquoted_piece(&mut self, pieces: &mut WordPieces, single: bool) -> ParseResult<()> {
+    pub(super) fn unquoted_piece(
+        &mut self,
+        pieces: &mut WordPieces,
+        single: bool,
+    ) -> ParseResult<()> {
         match self.peek() {
             Some(b'\\') => self.escaped(pieces),
             Some(b'\'') => self.single_quoted(pieces),

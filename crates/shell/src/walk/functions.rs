@@ -11,7 +11,7 @@ use crate::arg::{Arg, ArgValue};
 
 /// The maximum number of functions that are tracked in one line, so that a line with thousands of
 /// them stays cheap to analyze.
-const MOST: usize = 64;
+const MAX_COUNT: usize = 64;
 
 /// The names that are certainly functions here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct DefinedFunctions(BTreeSet<String>);
 impl DefinedFunctions {
     pub(super) fn define(&mut self, name: &str) {
         // It depends on bash's version and mode whether a function may have a path as its name.
-        if !name.contains('/') && self.0.len() < MOST {
+        if !name.contains('/') && self.0.len() < MAX_COUNT {
             self.0.insert(name.to_owned());
         }
     }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     analysis::{Analysis, LineLocation, LinePart},
     arithmetic,
-    ast::{CommandNode, CommandKind, ScriptItem, Pipeline, ShellScript, ListSeparator, Span},
+    ast::{CommandKind, CommandNode, ListSeparator, Pipeline, ScriptItem, ShellScript, Span},
     commands,
     decode::KnownVariables,
     effect::{CommandFinding, Effect, EffectVerdict},
@@ -25,10 +25,10 @@ use crate::{
 use functions::DefinedFunctions;
 
 /// The maximum nesting of texts inside texts (`sh -c "sh -c …"`) that are analyzed.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The maximum number of possible directories. Above it, the directory is unknown.
-const MOST_PLACES: usize = 4;
+const MAX_PLACES: usize = 4;
 
 /// The maximum length of a line in bytes. Linux passes no longer argument to a program, and the
 /// analysis takes several hundred times the memory of the line.
@@ -140,7 +140,9 @@ impl<'a> Walker<'a> {
             let code = u32::from(letter);
             let why =
                 format!("the invisible character U+{code:04X} makes it look like another line");
-            let finding = CommandFinding::unknown(why).with_span(span).requiring_exact_rule();
+            let finding = CommandFinding::unknown(why)
+                .with_span(span)
+                .requiring_exact_rule();
             self.record_finding(span, finding, &shell, &state);
         }
         if let Some(finding) = self.evaluation.problem() {
@@ -215,7 +217,7 @@ impl LineWalkState {
                         mine.push(path.clone());
                     }
                 }
-                if mine.len() > MOST_PLACES {
+                if mine.len() > MAX_PLACES {
                     self.places = None;
                 }
             }
@@ -233,8 +235,12 @@ impl Walker<'_> {
     fn script(&mut self, script: &ShellScript, shell: &ShellText<'_>, state: &mut LineWalkState) {
         let mut rest = script.items.as_slice();
         while !rest.is_empty() {
-            let ends =
-                |item: &ScriptItem| matches!(item.then, ListSeparator::Sequence | ListSeparator::Background);
+            let ends = |item: &ScriptItem| {
+                matches!(
+                    item.then,
+                    ListSeparator::Sequence | ListSeparator::Background
+                )
+            };
             let length = rest.iter().position(ends).map_or(rest.len(), |at| at + 1);
             let (chain, behind) = rest.split_at(length);
             let background = chain
@@ -385,7 +391,12 @@ impl Walker<'_> {
 
     /// Analyzes bodies that may run any number of times: a `cd` in a body may precede any command
     /// in it.
-    fn repeated(&mut self, bodies: &[&ShellScript], shell: &ShellText<'_>, state: &mut LineWalkState) {
+    fn repeated(
+        &mut self,
+        bodies: &[&ShellScript],
+        shell: &ShellText<'_>,
+        state: &mut LineWalkState,
+    ) {
         let before = state.clone();
         let from = self.parts.len();
         for body in bodies {

@@ -197,7 +197,10 @@ impl OpenedDescriptors {
     /// Returns the place where an output of the line becomes a file that the line may read, if any.
     pub(super) fn problem(&self) -> Option<(Span, CommandFinding)> {
         let span = self.copied.filter(|_| self.opened)?;
-        Some((span, CommandFinding::unknown(OUTPUT_IS_A_FILE).with_span(span)))
+        Some((
+            span,
+            CommandFinding::unknown(OUTPUT_IS_A_FILE).with_span(span),
+        ))
     }
 }
 

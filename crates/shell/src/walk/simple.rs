@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    DEEPEST, LineWalkState, ShellText, Walker,
+    LineWalkState, MAX_DEPTH, ShellText, Walker,
     functions::{self, DefinedFunctions},
     implicit_execution,
     redirects::refuse_foreign_reads,
@@ -175,7 +175,7 @@ impl Walker<'_> {
         self.variables.record_command(&part.argv, &mut part.finding);
         self.parts.push(part);
         let outer = self.parts.len() - 1;
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_DEPTH {
             if !starts.is_empty() {
                 self.too_deep(outer);
             }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Seconds a line may take; none needs them, a pager or a loop would.
-const PATIENCE: &str = "10";
+const TIMEOUT: &str = "10";
 
 /// Classes that talk to a service; where the network cannot be taken away they are left out.
 const SERVICES: &[&str] = &[
@@ -56,7 +56,7 @@ impl Cage {
 
     fn command(&self, line: &str) -> Command {
         let mut command = haft_testkit::command("timeout");
-        command.args(["-k", "1", PATIENCE]);
+        command.args(["-k", "1", TIMEOUT]);
         if let Some(way) = self.0 {
             command.arg("unshare").args(way);
         }

@@ -1,8 +1,8 @@
 //! What a tree says will run.
 
 use haft_shell::ast::{
-    ArithmeticExpression, AssignedValue, Assignment, CommandNode, CommandKind, ParameterExpansion, ParameterOperation,
-    PartKind, ShellScript, ShellWord, Span, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, Assignment, CommandKind, CommandNode, ParameterExpansion,
+    ParameterOperation, PartKind, ShellScript, ShellWord, Span, TestItem, WordPart,
 };
 
 /// The simple commands of a tree, at every depth.
@@ -161,7 +161,9 @@ fn texts(word: &ShellWord) -> Option<Vec<String>> {
         quoted |= part.quoted;
         let more: &[String] = match &part.kind {
             PartKind::Text(text) => std::slice::from_ref(text),
-            PartKind::Parameter(ParameterExpansion { name, .. }) if name == "TEXTDOMAIN" => continue,
+            PartKind::Parameter(ParameterExpansion { name, .. }) if name == "TEXTDOMAIN" => {
+                continue;
+            }
             PartKind::Brace(Some(more)) => more,
             _ => return None,
         };

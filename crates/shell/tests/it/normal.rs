@@ -1,8 +1,9 @@
 //! Bash prints a command back in a form of its own. This brings a tree into that form.
 
 use haft_shell::ast::{
-    ArithmeticExpression, AssignedValue, CommandNode, CommandKind, ScriptItem, ParameterExpansion, ParameterOperation, PartKind,
-    Pipeline, Redirect, RedirectOperator, ShellScript, ListSeparator, ShellWord, Span, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, CommandKind, CommandNode, ListSeparator,
+    ParameterExpansion, ParameterOperation, PartKind, Pipeline, Redirect, RedirectOperator,
+    ScriptItem, ShellScript, ShellWord, Span, TestItem, WordPart,
 };
 
 const NOWHERE: Span = Span { start: 0, end: 0 };

@@ -1,8 +1,8 @@
 //! Every span is a place in the line, inside that of what holds it, and behind that of what precedes it.
 
 use haft_shell::ast::{
-    ArithmeticExpression, AssignedValue, CommandNode, CommandKind, ParameterOperation, PartKind, ShellScript,
-    ShellWord, Span, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, CommandKind, CommandNode, ParameterOperation, PartKind,
+    ShellScript, ShellWord, Span, TestItem, WordPart,
 };
 
 pub(crate) fn check(line: &str, script: &ShellScript) {

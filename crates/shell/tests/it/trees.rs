@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use haft_shell::ast::{
-    ArithmeticExpression, CaseArm, AssignedValue, Assignment, CommandNode, CommandKind, ScriptItem, ParameterExpansion,
-    ParameterOperation, PartKind, Pipeline, Redirect, RedirectOperator, ShellScript, ListSeparator,
-    ShellWord, Span, TestItem, WordPart,
+    ArithmeticExpression, AssignedValue, Assignment, CaseArm, CommandKind, CommandNode,
+    ListSeparator, ParameterExpansion, ParameterOperation, PartKind, Pipeline, Redirect,
+    RedirectOperator, ScriptItem, ShellScript, ShellWord, Span, TestItem, WordPart,
 };
 use haft_shell::syntax::{outline, parse};
 
@@ -269,7 +269,8 @@ pub(crate) fn script() -> BoxedStrategy<ShellScript> {
             let last = items.len() - 1;
             let mut script = ShellScript::default();
             for (index, ((negated, timed, commands), then)) in items.into_iter().enumerate() {
-                let dangling = index == last && matches!(then, ListSeparator::And | ListSeparator::Or);
+                let dangling =
+                    index == last && matches!(then, ListSeparator::And | ListSeparator::Or);
                 script.items.push(ScriptItem {
                     pipeline: Pipeline {
                         span: NOWHERE,
@@ -277,7 +278,11 @@ pub(crate) fn script() -> BoxedStrategy<ShellScript> {
                         timed: timed && negated,
                         commands: commands.into_iter().map(command_of).collect(),
                     },
-                    then: if dangling { ListSeparator::Sequence } else { then },
+                    then: if dangling {
+                        ListSeparator::Sequence
+                    } else {
+                        then
+                    },
                 });
             }
             script

@@ -1,8 +1,8 @@
 //! A tree as text that bash would read as that tree.
 
 use haft_shell::ast::{
-    AssignedValue, CommandNode, CommandKind, ParameterExpansion, ParameterOperation, PartKind, Redirect,
-    RedirectOperator, ShellScript, ListSeparator, ShellWord, TestItem, WordPart,
+    AssignedValue, CommandKind, CommandNode, ListSeparator, ParameterExpansion, ParameterOperation,
+    PartKind, Redirect, RedirectOperator, ShellScript, ShellWord, TestItem, WordPart,
 };
 
 pub(crate) fn write(script: &ShellScript) -> String {

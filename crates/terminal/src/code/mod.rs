@@ -16,7 +16,7 @@ use crate::{
 use languages::LanguageSyntax;
 
 /// The maximum length in bytes of a highlighted line. Longer lines stay plain.
-const LONGEST_LINE: usize = 2000;
+const MAX_LINE: usize = 2000;
 
 /// The kind of a token of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl CodeLexer {
     /// Returns the tokens of the next line, in order and without gaps.
     pub fn line(&mut self, text: &str) -> Vec<(Range<usize>, CodeToken)> {
         match self.language {
-            Some(language) if text.len() <= LONGEST_LINE => {
+            Some(language) if text.len() <= MAX_LINE => {
                 let (tokens, state) = scan::line(language, self.state, text);
                 self.state = state;
                 tokens

@@ -209,7 +209,8 @@ impl CodeScanner<'_> {
             return CodeToken::Keyword;
         }
         if language.has_tags
-            && (self.text[..self.position].ends_with('<') || self.text[..self.position].ends_with("</"))
+            && (self.text[..self.position].ends_with('<')
+                || self.text[..self.position].ends_with("</"))
         {
             return CodeToken::Keyword;
         }

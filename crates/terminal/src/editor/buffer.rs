@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{
     motion,
-    undo::{EditKind, UndoReplacements, TextEdit, UndoLog},
+    undo::{EditKind, TextEdit, UndoLog, UndoReplacements},
 };
 
 /// Text with a caret, which is always between two grapheme clusters.

@@ -117,7 +117,8 @@ impl ChipTable {
     }
 
     pub(super) fn label(&self, character: char) -> Option<&str> {
-        self.get(ChipId::from_char(character)?).map(|chip| &*chip.label)
+        self.get(ChipId::from_char(character)?)
+            .map(|chip| &*chip.label)
     }
 
     pub(super) fn unfold(&self, text: &str) -> String {

@@ -207,7 +207,9 @@ fn what_was_taken_can_be_put_back_before_the_draft() {
 fn pastes_that_are_long_want_a_chip() {
     assert!(!DraftChip::is_needed_for("ten\nlines"));
     assert!(DraftChip::is_needed_for(&"x\n".repeat(11)));
-    assert!(DraftChip::is_needed_for(&"x".repeat(1001)) && !DraftChip::is_needed_for(&"x".repeat(1000)));
+    assert!(
+        DraftChip::is_needed_for(&"x".repeat(1001)) && !DraftChip::is_needed_for(&"x".repeat(1000))
+    );
     assert_eq!(
         DraftChip::pasted(1, "x\n".repeat(214)).label,
         "[Pasted 1: 214 lines]"

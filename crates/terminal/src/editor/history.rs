@@ -1,7 +1,7 @@
 //! Earlier inputs: stepping through them, and searching.
 
 /// The maximum number of bytes to store; the oldest entries are dropped first.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Earlier inputs, oldest first, and the entry that is in the editor now.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ impl InputHistory {
     fn shorten(&mut self) {
         let mut bytes = self.bytes;
         let too_many = |entry: &&String| {
-            let is_too_much = bytes > MOST_BYTES;
+            let is_too_much = bytes > MAX_BYTES;
             bytes -= if is_too_much { entry.len() } else { 0 };
             is_too_much
         };
@@ -176,12 +176,12 @@ mod tests {
     #[test]
     fn the_oldest_go_when_they_are_too_much_text() {
         let mut history = InputHistory::new(entries(&["old", "older"]));
-        let long = |letter: &str| letter.repeat(MOST_BYTES / 2 - 3);
+        let long = |letter: &str| letter.repeat(MAX_BYTES / 2 - 3);
         assert!(history.add(&long("a")) && history.add(&long("b")));
         assert_eq!(history.entries().len(), 3, "one of the short ones went");
-        assert!(history.add(&"c".repeat(MOST_BYTES + 1)));
+        assert!(history.add(&"c".repeat(MAX_BYTES + 1)));
         assert_eq!(history.entries().len(), 1, "the newest stays");
-        assert_eq!(history.bytes, MOST_BYTES + 1);
+        assert_eq!(history.bytes, MAX_BYTES + 1);
     }
 
     #[test]

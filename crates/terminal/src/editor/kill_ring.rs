@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The maximum number of kills to store.
-const MOST: usize = 60;
+const MAX_COUNT: usize = 60;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct KillRing {
@@ -27,7 +27,7 @@ impl KillRing {
             Some(last) => last.insert_str(0, text),
             None => {
                 self.kills.push(text.to_owned());
-                if self.kills.len() > MOST {
+                if self.kills.len() > MAX_COUNT {
                     self.kills.remove(0);
                 }
             }

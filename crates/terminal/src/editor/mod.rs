@@ -20,7 +20,7 @@ mod motion;
 mod undo;
 mod vi;
 
-pub use chip::{DraftChip, ChipId, DraftPart};
+pub use chip::{ChipId, DraftChip, DraftPart};
 pub use commands::EditCommand;
 pub use history::{HistorySearch, InputHistory};
 pub use layout::EditorView;

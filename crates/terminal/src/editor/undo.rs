@@ -33,9 +33,9 @@ pub(super) struct UndoReplacements {
 }
 
 /// The maximum number of undo steps.
-const MOST_STEPS: usize = 1000;
+const MAX_STEPS: usize = 1000;
 /// The maximum size of all stored texts in bytes. The last step is always stored.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 impl UndoStep {
     fn bytes(&self) -> usize {
@@ -115,8 +115,7 @@ impl UndoLog {
             step.edits.push(edit);
             step.caret_after = caret_after;
         }
-        while self.done.len() > MOST_STEPS || (self.done.len() > 1 && self.done_bytes > MOST_BYTES)
-        {
+        while self.done.len() > MAX_STEPS || (self.done.len() > 1 && self.done_bytes > MAX_BYTES) {
             self.done_bytes -= self.done.remove(0).bytes();
         }
     }
@@ -125,11 +124,12 @@ impl UndoLog {
     pub(super) fn undo(&mut self) -> Option<UndoReplacements> {
         let step = self.done.pop()?;
         self.done_bytes -= step.bytes();
-        let back = step
-            .edits
-            .iter()
-            .rev()
-            .map(|edit| (edit.offset..edit.offset + edit.inserted.len(), edit.removed.clone()));
+        let back = step.edits.iter().rev().map(|edit| {
+            (
+                edit.offset..edit.offset + edit.inserted.len(),
+                edit.removed.clone(),
+            )
+        });
         let back = UndoReplacements {
             edits: back.collect(),
             caret: step.caret_before,
@@ -141,10 +141,12 @@ impl UndoLog {
 
     pub(super) fn redo(&mut self) -> Option<UndoReplacements> {
         let step = self.undone.pop()?;
-        let again = step
-            .edits
-            .iter()
-            .map(|edit| (edit.offset..edit.offset + edit.removed.len(), edit.inserted.clone()));
+        let again = step.edits.iter().map(|edit| {
+            (
+                edit.offset..edit.offset + edit.removed.len(),
+                edit.inserted.clone(),
+            )
+        });
         let again = UndoReplacements {
             edits: again.collect(),
             caret: step.caret_after,

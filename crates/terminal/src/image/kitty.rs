@@ -8,10 +8,10 @@ use super::{CELL, RgbaPixels, TerminalImage, encode::base64, scale::scaled};
 use crate::clean::PLACEHOLDER;
 
 /// The maximum number of characters of data in one sequence.
-const LONGEST_PART: usize = 4096;
+const MAX_PART: usize = 4096;
 
 /// The combining marks that encode 0, 1, 2, …
-const MARKS: [char; super::MOST_COLUMNS] = [
+const MARKS: [char; super::MAX_COLUMNS] = [
     '\u{305}', '\u{30d}', '\u{30e}', '\u{310}', '\u{312}', '\u{33d}', '\u{33e}', '\u{33f}',
     '\u{346}', '\u{34a}', '\u{34b}', '\u{34c}', '\u{350}', '\u{351}', '\u{352}', '\u{357}',
     '\u{35b}', '\u{363}', '\u{364}', '\u{365}', '\u{366}', '\u{367}', '\u{368}', '\u{369}',
@@ -29,7 +29,7 @@ pub(super) fn image(pixels: &RgbaPixels, id: u32, columns: usize, rows: usize) -
     );
     let data = base64(&small.bytes);
     let mut sequence = Vec::new();
-    let mut parts = data.as_bytes().chunks(LONGEST_PART).peekable();
+    let mut parts = data.as_bytes().chunks(MAX_PART).peekable();
     let mut is_first = true;
     while let Some(part) = parts.next() {
         let more = u8::from(parts.peek().is_some());

@@ -17,9 +17,9 @@ pub(crate) use encode::base64;
 use crate::{paint::movement, paint::paint_line, style::ColorLevel, text::TextLine};
 
 /// The maximum width of an image in cells.
-pub const MOST_COLUMNS: usize = 40;
+pub const MAX_COLUMNS: usize = 40;
 /// The maximum height of an image in rows.
-pub const MOST_ROWS: usize = 12;
+pub const MAX_ROWS: usize = 12;
 
 /// The way a terminal shows images, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,13 +128,13 @@ impl TerminalImage {
 /// Returns the size in columns and rows. Keeps the proportions of the image and never enlarges it.
 fn cells(pixels: &RgbaPixels) -> (usize, usize) {
     let (width, height) = (pixels.width, pixels.height);
-    let columns = width.div_ceil(CELL.0).min(MOST_COLUMNS);
+    let columns = width.div_ceil(CELL.0).min(MAX_COLUMNS);
     let rows = (columns * CELL.0 * height).div_ceil(width * CELL.1).max(1);
-    if rows <= MOST_ROWS {
+    if rows <= MAX_ROWS {
         return (columns.max(1), rows);
     }
-    let columns = (MOST_ROWS * CELL.1 * width) / (height * CELL.0);
-    (columns.clamp(1, MOST_COLUMNS), MOST_ROWS)
+    let columns = (MAX_ROWS * CELL.1 * width) / (height * CELL.0);
+    (columns.clamp(1, MAX_COLUMNS), MAX_ROWS)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub enum InputEvent {
 pub enum PasteResult {
     /// The text, with line feeds as line ends and visible control characters.
     Text(String),
-    /// The paste was longer than [`super::MOST_PASTED`]. It is refused as a whole, never cut.
+    /// The paste was longer than [`super::MAX_PASTED`]. It is refused as a whole, never cut.
     TooLong {
         /// The number of bytes that arrived.
         bytes: usize,

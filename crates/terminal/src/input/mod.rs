@@ -22,7 +22,7 @@ mod timed_parser;
 pub use answer_gate::AnswerGate;
 pub use event::{InputEvent, Key, KeyCode, KeyModifiers, PasteResult, TerminalReply};
 pub use parser::{InputParser, ParserWait};
-pub use paste::MOST_PASTED;
+pub use paste::MAX_PASTED;
 pub use raw_mode::{RawMode, SavedModes, terminal_size};
 pub use reader::{InputChunk, InputReader};
 pub use timed_parser::TimedParser;

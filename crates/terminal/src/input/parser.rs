@@ -11,7 +11,7 @@ use super::{
 
 /// The maximum length of a sequence in bytes. Replies are short; a longer sequence is dropped to
 /// its end.
-const LONGEST_SEQUENCE: usize = 4096;
+const MAX_SEQUENCE: usize = 4096;
 
 /// A parser for what a terminal sends.
 #[derive(Debug, Clone, Default)]
@@ -221,7 +221,7 @@ impl InputParser {
         match byte {
             0x20..=0x3f => {
                 bytes.push(byte);
-                if bytes.len() > LONGEST_SEQUENCE {
+                if bytes.len() > MAX_SEQUENCE {
                     self.state = ParserState::Ground;
                 }
             }
@@ -301,7 +301,7 @@ impl InputParser {
         let introducer = *introducer;
         match (std::mem::take(escaped), byte) {
             (true, b'\\') | (false, 0x07) => {
-                let reply = match body.len() <= LONGEST_SEQUENCE {
+                let reply = match body.len() <= MAX_SEQUENCE {
                     true => reply::decode_string(introducer, body),
                     false => None,
                 };
@@ -332,7 +332,7 @@ impl InputParser {
                 self.ground(byte, false, events);
             }
             _ => {
-                if body.len() <= LONGEST_SEQUENCE {
+                if body.len() <= MAX_SEQUENCE {
                     body.push(byte);
                 }
             }

@@ -193,7 +193,7 @@ fn an_answer_that_was_cut_off_does_not_swallow_what_is_typed() {
     assert_eq!(keys, [InputEvent::Key(Key::control('c'))]);
     let long = [
         b"\x1b]11;".as_slice(),
-        &vec![b'x'; 3 * LONGEST_SEQUENCE],
+        &vec![b'x'; 3 * MAX_SEQUENCE],
         b"\x07z",
     ]
     .concat();

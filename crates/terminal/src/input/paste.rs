@@ -4,7 +4,7 @@ use super::event::PasteResult;
 use crate::clean::clean;
 
 /// The maximum length of a paste in bytes. A longer paste is refused.
-pub const MOST_PASTED: usize = 10 * 1024 * 1024;
+pub const MAX_PASTED: usize = 10 * 1024 * 1024;
 
 /// The sequence that ends a paste.
 const END: &[u8] = b"\x1b[201~";
@@ -39,7 +39,7 @@ impl PasteBuffer {
     }
 
     fn store_byte(&mut self, byte: u8) {
-        if self.bytes.len() < MOST_PASTED {
+        if self.bytes.len() < MAX_PASTED {
             self.bytes.push(byte);
         } else {
             self.dropped += 1;
@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_refused_and_counted() {
-        let mut bytes = vec![b'x'; MOST_PASTED + 3];
+        let mut bytes = vec![b'x'; MAX_PASTED + 3];
         bytes.extend_from_slice(END);
         assert_eq!(
             paste(&bytes),
             Some(PasteResult::TooLong {
-                bytes: MOST_PASTED + 3
+                bytes: MAX_PASTED + 3
             })
         );
     }

@@ -51,7 +51,7 @@ pub struct MarkdownCommitter {
 }
 
 /// The maximum number of bytes of an open paragraph to draw: far more than fits on the screen.
-const MOST_SHOWN: usize = 8 * 1024;
+const MAX_SHOWN: usize = 8 * 1024;
 
 impl MarkdownCommitter {
     /// Creates a committer at the start of a reply.
@@ -357,8 +357,8 @@ impl MarkdownCommitter {
 }
 
 fn shorten(text: &mut String) {
-    if text.len() > MOST_SHOWN {
-        let mut from = text.len() - MOST_SHOWN;
+    if text.len() > MAX_SHOWN {
+        let mut from = text.len() - MAX_SHOWN;
         while !text.is_char_boundary(from) {
             from += 1;
         }

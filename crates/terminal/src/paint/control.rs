@@ -72,7 +72,7 @@ pub enum PromptMark {
 }
 
 /// The maximum number of bytes for the clipboard. Some terminals drop longer sequences.
-pub const MOST_FOR_CLIPBOARD: usize = 74 * 1024;
+pub const MAX_FOR_CLIPBOARD: usize = 74 * 1024;
 
 impl TerminalControl {
     /// Appends the bytes of the sequence.

@@ -7,7 +7,7 @@
 mod control;
 pub(crate) mod movement;
 
-pub use control::{MOST_FOR_CLIPBOARD, NotifyChannel, ProgressState, PromptMark, TerminalControl};
+pub use control::{MAX_FOR_CLIPBOARD, NotifyChannel, ProgressState, PromptMark, TerminalControl};
 
 use crate::{
     style::{ColorLevel, TextStyle},

@@ -8,7 +8,7 @@ const BETWEEN_FRAMES: Duration = Duration::from_millis(16);
 /// The time without another resize after which a resize has finished.
 const QUIET: Duration = Duration::from_millis(50);
 /// The maximum delay of a frame after the first resize.
-const LONGEST_RESIZE: Duration = Duration::from_millis(200);
+const MAX_RESIZE: Duration = Duration::from_millis(200);
 
 /// Computes when the next frame is due.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +49,7 @@ impl FramePace {
     pub fn due(&self) -> Option<Instant> {
         let due = self.due?;
         Some(match self.resize {
-            Some((first, last)) => due.max((last + QUIET).min(first + LONGEST_RESIZE)),
+            Some((first, last)) => due.max((last + QUIET).min(first + MAX_RESIZE)),
             None => due,
         })
     }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The size in bytes above which output is split into several frames.
-const LARGEST_FRAME: usize = 64 * 1024;
+const MAX_FRAME: usize = 64 * 1024;
 
 /// The contents of the main screen, and how to change them.
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ impl Screen {
             while let Some(item) = items.peek() {
                 let from = printed.len();
                 item.write(usize::from(self.size.columns), self.level, &mut printed);
-                if from > 0 && printed.len() > LARGEST_FRAME {
+                if from > 0 && printed.len() > MAX_FRAME {
                     // The item does not fit and starts the next frame.
                     printed.truncate(from);
                     break;
@@ -204,13 +204,10 @@ impl Screen {
         out.push(b'\r');
         movement::erase_rows(all, &mut out);
         // A single item may be longer than a frame: it is split.
-        let mut parts = printed.chunks(LARGEST_FRAME);
+        let mut parts = printed.chunks(MAX_FRAME);
         out.extend_from_slice(parts.next().unwrap_or_default());
         for part in parts {
-            frames.push(std::mem::replace(
-                &mut out,
-                Vec::with_capacity(LARGEST_FRAME),
-            ));
+            frames.push(std::mem::replace(&mut out, Vec::with_capacity(MAX_FRAME)));
             out.extend_from_slice(part);
         }
         for (number, row) in rows.iter().enumerate() {

@@ -12,7 +12,7 @@ use haft_testkit::TmuxServer;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Far more than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A shell in which the example is started.
 struct Tmux(TmuxServer);
@@ -310,7 +310,7 @@ fn the_cursor_is_where_tmux_draws_the_end() {
         };
         while tmux.cursor().0 != expected {
             assert!(
-                started.elapsed() < PATIENCE,
+                started.elapsed() < TIMEOUT,
                 "{text}: {:?}, not {expected}",
                 tmux.cursor()
             );
@@ -389,7 +389,7 @@ fn whatever_ends_it_the_terminal_is_as_before() {
         });
         let started = Instant::now();
         while tmux.shell("stty -g") != before {
-            assert!(started.elapsed() < PATIENCE, "{how}: {before}");
+            assert!(started.elapsed() < TIMEOUT, "{how}: {before}");
         }
         assert_eq!(
             tmux.text(&["display-message", "-p", "#{cursor_flag}"])

@@ -3,9 +3,10 @@
 use std::{env, fmt::Write, time::Duration};
 
 use haft_contract::{
-    ToolAccess, AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardSection,
-    CheckOutcome, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, ToolProfile, RuleMatch,
-    ServiceNeed, Services, Subagents, Tool, ToolError, ToolOutput, ToolPermission, schema,
+    AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardSection,
+    CheckOutcome, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, RuleMatch,
+    ServiceNeed, Services, Subagents, Tool, ToolAccess, ToolError, ToolOutput, ToolPermission,
+    ToolProfile, schema,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::plural::counted;
 
-/// The default and (`HIGHEST_CAP`) the maximum length of the final text that the model gets inline,
+/// The default and (`MAX_CAP`) the maximum length of the final text that the model gets inline,
 /// in characters.
 const CAP: usize = 32_000;
-const HIGHEST_CAP: usize = 160_000;
+const MAX_CAP: usize = 160_000;
 /// The maximum run time of a subagent. It only catches subagents that neither end, nor reach a
 /// limit, nor are stopped.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Hands a task to a subagent: a model with its own tools and an empty conversation. It answers with one final
 /// message.
@@ -108,7 +109,7 @@ impl Tool for Agent {
             search_hint: "subagent delegate task parallel background research".into(),
             access: ToolAccess::Reads,
             result_cap: Some(cap(env::var("TASK_MAX_OUTPUT_LENGTH").ok().as_deref())),
-            timeout: Some(LONGEST),
+            timeout: Some(TIMEOUT),
             rules: RuleMatch::Text {
                 parameters: &["subagent_type"],
                 otherwise: "general-purpose",
@@ -217,10 +218,7 @@ impl Tool for Agent {
 /// Returns the maximum length of the final text, according to an environment variable.
 fn cap(variable: Option<&str>) -> usize {
     let requested = variable.and_then(|text| text.trim().parse().ok());
-    requested
-        .filter(|cap| *cap > 0)
-        .unwrap_or(CAP)
-        .min(HIGHEST_CAP)
+    requested.filter(|cap| *cap > 0).unwrap_or(CAP).min(MAX_CAP)
 }
 
 fn done(input: &Input, report: &AgentReport) -> Result<ToolOutput, ToolError> {

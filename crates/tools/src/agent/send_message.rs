@@ -1,15 +1,16 @@
 //! `SendMessage`: sends a message to a subagent that was launched before.
 
 use haft_contract::{
-    ToolAccess, AgentMessage, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency,
-    MessageDelivery, ToolProfile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput, ToolPermission,
+    AgentMessage, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency,
+    MessageDelivery, ServiceNeed, Subagents, Tool, ToolAccess, ToolError, ToolOutput,
+    ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 /// The maximum length of a summary, in characters.
-const LONGEST_SUMMARY: usize = 200;
+const MAX_SUMMARY: usize = 200;
 
 /// Sends a message to a subagent that you launched before.
 ///
@@ -62,7 +63,7 @@ impl Tool for SendMessage {
             return refused("`message` is empty: write a message.");
         }
         let summary = input.summary.as_deref().unwrap_or_default();
-        if summary.chars().count() > LONGEST_SUMMARY {
+        if summary.chars().count() > MAX_SUMMARY {
             return refused("`summary` is longer than 200 characters.");
         }
         Ok(CheckOutcome::Pass)

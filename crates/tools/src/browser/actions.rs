@@ -24,7 +24,7 @@ use crate::{shell::host_questions::NamedCall, web::PageUrl};
 const WHOLE: usize = 20_000;
 const AFTER_NAVIGATION: usize = 6_000;
 const DIFFERENCE: usize = 4_000;
-pub(super) const LONGEST_VALUE: usize = 20_000;
+pub(super) const MAX_VALUE: usize = 20_000;
 /// Parts of Chromium's error names: no connection was established (`NO_CONNECTION`), or a
 /// connection failed or got no answer (`NO_ANSWER`).
 const NO_CONNECTION: [&str; 2] = ["CONNECTION_REFUSED", "SOCKS"];
@@ -34,7 +34,7 @@ const NO_ANSWER: [&str; 4] = [
     "SOCKET_NOT_CONNECTED",
     "EMPTY_RESPONSE",
 ];
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Checks a URL that a model wrote.
 pub(super) fn readable(url: &str) -> Result<(), ToolError> {
@@ -206,7 +206,9 @@ impl BrowserCall<'_> {
             BrowserAction::Close => {
                 let number = self.input.tab.unwrap_or(self.tab.number());
                 self.tabs.close(number).await.map_err(failed)?;
-                Ok(BrowserOutput::from_message(format!("Tab {number} is closed.")))
+                Ok(BrowserOutput::from_message(format!(
+                    "Tab {number} is closed."
+                )))
             }
             _ => {
                 let action = self.page_action().await?;
@@ -215,7 +217,10 @@ impl BrowserCall<'_> {
                     return self
                         .show(
                             self.tab,
-                            BrowserOutput::from_message(format!("The page is now {}.", self.tab.url())),
+                            BrowserOutput::from_message(format!(
+                                "The page is now {}.",
+                                self.tab.url()
+                            )),
                         )
                         .await;
                 }
@@ -229,11 +234,11 @@ impl BrowserCall<'_> {
     }
 
     fn limit(&self) -> Duration {
-        Duration::from_millis(self.input.timeout.unwrap_or(10_000)).min(LONGEST_WAIT)
+        Duration::from_millis(self.input.timeout.unwrap_or(10_000)).min(MAX_WAIT)
     }
 
     fn loading(&self) -> Duration {
-        Duration::from_millis(self.input.timeout.unwrap_or(30_000)).min(LONGEST_WAIT)
+        Duration::from_millis(self.input.timeout.unwrap_or(30_000)).min(MAX_WAIT)
     }
 
     fn reference(&self) -> Result<Option<u32>, ToolError> {
@@ -454,7 +459,9 @@ impl BrowserCall<'_> {
                 tab.title
             )
         });
-        Ok(BrowserOutput::from_page(lines.collect::<Vec<_>>().join("\n")))
+        Ok(BrowserOutput::from_page(
+            lines.collect::<Vec<_>>().join("\n"),
+        ))
     }
 
     async fn evaluate(&self) -> Result<BrowserOutput, ToolError> {
@@ -468,7 +475,7 @@ impl BrowserCall<'_> {
             serde_json::Value::String(text) => text.clone(),
             other => serde_json::to_string_pretty(other).unwrap_or_default(),
         };
-        Ok(BrowserOutput::from_page(visible(&text, LONGEST_VALUE)))
+        Ok(BrowserOutput::from_page(visible(&text, MAX_VALUE)))
     }
 
     async fn screenshot(&self) -> Result<BrowserOutput, ToolError> {
@@ -486,8 +493,10 @@ impl BrowserCall<'_> {
         let name = format!("page-{}.{extension}", self.cx.call);
         let saved = self.session.store_file(name, picture.bytes.clone()).await?;
         let (width, height) = picture.shows;
-        let mut answer =
-            BrowserOutput::from_message(format!("{width}×{height} px, saved as {}", saved.display()));
+        let mut answer = BrowserOutput::from_message(format!(
+            "{width}×{height} px, saved as {}",
+            saved.display()
+        ));
         if let Some((width, height)) = picture.cut_from {
             answer = answer.with(format!("Cut: the page has {width}×{height} px."));
         }

@@ -11,16 +11,16 @@ use haft_contract::PermissionSnapshot;
 use url::Url;
 
 /// The maximum size of a served file, in bytes.
-const LARGEST: u64 = 50 << 20;
+const MAX_SIZE: u64 = 50 << 20;
 
 /// Returns the file at the path of a URL, below `root`. The answer is 404 for every file that may
 /// not be read, so that a page cannot find out whether it exists.
 pub(super) fn serve(root: &Path, url_path: &str, permissions: &PermissionSnapshot) -> ServedFile {
     let found = find(root, url_path, permissions).and_then(|path| {
         let mut bytes = Vec::new();
-        let mut file = fs::File::open(&path).ok()?.take(LARGEST + 1);
+        let mut file = fs::File::open(&path).ok()?.take(MAX_SIZE + 1);
         file.read_to_end(&mut bytes).ok()?;
-        (bytes.len() as u64 <= LARGEST).then_some((path, bytes))
+        (bytes.len() as u64 <= MAX_SIZE).then_some((path, bytes))
     });
     match found {
         Some((path, body)) => ServedFile {

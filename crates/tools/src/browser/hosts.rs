@@ -294,8 +294,12 @@ impl PageHostPolicy {
                         self.known().project_shown = true;
                         return RequestVerdict::Pass;
                     }
-                    PortServer::Unreachable(by) => return RequestVerdict::Refuse(unreachable_server_message(port, by)),
-                    PortServer::Several(by) => return RequestVerdict::Refuse(several_servers_message(port, &by)),
+                    PortServer::Unreachable(by) => {
+                        return RequestVerdict::Refuse(unreachable_server_message(port, by));
+                    }
+                    PortServer::Several(by) => {
+                        return RequestVerdict::Refuse(several_servers_message(port, &by));
+                    }
                     PortServer::None => {}
                 }
                 let is_named = is_named(&permissions.hosts.lists(), &address.host, address.port);
@@ -400,7 +404,9 @@ impl PageHostPolicy {
                 let (addresses, network) = match ports.server(&request.host, port) {
                     PortServer::Machine(addresses) => (addresses, None),
                     PortServer::Command(network, addresses) => (addresses, Some(network.clone())),
-                    PortServer::Unreachable(by) => return refuse(unreachable_server_message(port, by)),
+                    PortServer::Unreachable(by) => {
+                        return refuse(unreachable_server_message(port, by));
+                    }
                     PortServer::Several(by) => return refuse(several_servers_message(port, &by)),
                     PortServer::None => {
                         return match self.is_opened(request, &permissions).await {

@@ -258,7 +258,11 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
 async fn a_port_in_a_network_that_no_one_reaches_is_said_to_be_there() {
     let hosts = hosts().await;
     let by = "background task bash_2 (`unshare -rn serve`)";
-    hosts.record_ports(SessionPorts::from_listeners([(at(4000), ListenerPlace::Unknown, by)]));
+    hosts.record_ports(SessionPorts::from_listeners([(
+        at(4000),
+        ListenerPlace::Unknown,
+        by,
+    )]));
     let RequestVerdict::Refuse(why) = page(&hosts, "http://localhost:4000/").await else {
         panic!("it passes");
     };

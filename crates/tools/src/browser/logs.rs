@@ -4,11 +4,11 @@ use haft_browser::{ConsoleLevel, one_line, visible};
 use haft_contract::ToolError;
 
 use super::{
-    actions::{BrowserCall, LONGEST_VALUE},
+    actions::{BrowserCall, MAX_VALUE},
     output::BrowserOutput,
 };
 
-const LONGEST_BODY: usize = 10_000;
+const MAX_BODY: usize = 10_000;
 
 impl BrowserCall<'_> {
     pub(super) fn console(&self) -> Result<BrowserOutput, ToolError> {
@@ -55,7 +55,7 @@ impl BrowserCall<'_> {
         }
         Ok(BrowserOutput::from_page(visible(
             &text.join("\n"),
-            LONGEST_VALUE,
+            MAX_VALUE,
         )))
     }
 
@@ -78,9 +78,7 @@ impl BrowserCall<'_> {
                 }
             }
             match self.tab.body(entry).await {
-                Ok(Some(body)) => {
-                    text.push_str(&format!("\nbody:\n{}", visible(&body, LONGEST_BODY)))
-                }
+                Ok(Some(body)) => text.push_str(&format!("\nbody:\n{}", visible(&body, MAX_BODY))),
                 Ok(None) => text.push_str("\nbody: not text"),
                 Err(_) => text.push_str("\nbody: not available"),
             }
@@ -99,7 +97,7 @@ impl BrowserCall<'_> {
         if dropped > 0 {
             text = format!("({dropped} earlier requests dropped)\n{text}");
         }
-        Ok(BrowserOutput::from_page(visible(&text, LONGEST_VALUE)))
+        Ok(BrowserOutput::from_page(visible(&text, MAX_VALUE)))
     }
 }
 

@@ -49,7 +49,11 @@ impl BrowserOutput {
         tabs: Option<&AgentTabs<'_>>,
         masked: &dyn Fn(&str) -> String,
     ) -> ToolOutput {
-        let mut lines: Vec<String> = self.messages.iter().map(|line| strip_invisible(line)).collect();
+        let mut lines: Vec<String> = self
+            .messages
+            .iter()
+            .map(|line| strip_invisible(line))
+            .collect();
         let url = tab.map(Tab::url).unwrap_or_default();
         if self.page.is_some() || !notes.is_empty() {
             let mut page = event_notes(notes);

@@ -14,7 +14,7 @@ use haft_sandbox::network::HostPattern;
 use crate::web::PageUrl;
 
 /// The minimum length of a value; shorter ones would match ordinary text.
-const SHORTEST: usize = 4;
+const MIN_LENGTH: usize = 4;
 
 /// Provides the values of secrets. Called each time that a secret is typed.
 pub trait SecretSource: Send + Sync {
@@ -72,7 +72,7 @@ impl PageSecrets {
                 )));
             }
             let value = self.source.value(name).await.map_err(ToolError::Failed)?;
-            if value.len() < SHORTEST {
+            if value.len() < MIN_LENGTH {
                 return Err(ToolError::Failed(format!(
                     "the output of the command of browser.secrets.{name} is too short to be hidden as a secret"
                 )));
@@ -152,7 +152,7 @@ fn spellings(value: &str) -> Vec<String> {
     ];
     // Text in one line has no repeated spaces.
     all.push(value.split_whitespace().collect::<Vec<_>>().join(" "));
-    all.retain(|spelling| spelling.len() >= SHORTEST);
+    all.retain(|spelling| spelling.len() >= MIN_LENGTH);
     all.dedup();
     all
 }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_browser::{Chromium, ChromiumOptions, PageDownload, DownloadState, TabInfo};
+use haft_browser::{Chromium, ChromiumOptions, DownloadState, PageDownload, TabInfo};
 use haft_contract::{CallContext, ToolError};
 
 use super::{agent_tab::AgentTabs, hosts::PageHostPolicy, process::BrowserProcess, program};
@@ -21,9 +21,9 @@ use crate::{BrowserProgram, blocking::blocking, shell::ShellService};
 /// The time without use after which the browser is closed.
 const IDLE: Duration = Duration::from_secs(600);
 /// The size limit of a download, in bytes. The browser aborts larger ones, possibly somewhat later.
-const LARGEST_DOWNLOAD: u64 = 101 << 20;
+const MAX_DOWNLOAD: u64 = 101 << 20;
 /// The interval of checks for idle time and memory.
-const LOOKED_AT: Duration = Duration::from_secs(15);
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The state of the browser in a session. A service. The browser ends when it is dropped.
 pub struct BrowserSession {
@@ -183,7 +183,11 @@ impl BrowserSession {
     }
 
     /// Stores bytes as a file of the session.
-    pub(super) async fn store_file(&self, name: String, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
+    pub(super) async fn store_file(
+        &self,
+        name: String,
+        bytes: Vec<u8>,
+    ) -> Result<PathBuf, ToolError> {
         let folder = self.folder.clone();
         blocking(move || write_file_in(&folder, &name, &mut bytes.as_slice()))
             .await?
@@ -219,7 +223,7 @@ impl BrowserSession {
             if !found.is_file() {
                 return Err(io::Error::other("it is not a file"));
             }
-            if found.len() > LARGEST_DOWNLOAD {
+            if found.len() > MAX_DOWNLOAD {
                 fs::remove_file(&from)?;
                 return Err(io::Error::other("it is too large"));
             }
@@ -293,7 +297,7 @@ fn clean_name(name: &str) -> String {
 /// Closes the browser when it is idle or uses too much memory.
 async fn watch_browser(session: Weak<BrowserSession>, memory_mb: u64) {
     loop {
-        tokio::time::sleep(LOOKED_AT).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let Some(session) = session.upgrade() else {
             return;
         };

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use haft_contract::{
-    CallContext, Card, CheckOutcome, Effects, ToolProfile, RuleMatch, ServiceNeed, Tool, ToolError,
-    ToolOutput, ToolPermission,
+    CallContext, Card, CheckOutcome, Effects, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput,
+    ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

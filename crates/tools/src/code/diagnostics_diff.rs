@@ -108,7 +108,10 @@ pub(crate) fn compare(known: &DiagnosticsPair<'_>, reported: DiagnosticsFilter) 
     }
     let mut new: Vec<Diagnostic> = left.into_iter().cloned().collect();
     new.sort_by_key(|problem| (problem.severity.unwrap_or(1), problem.range.start));
-    DiagnosticsDiff { new, resolved: gone }
+    DiagnosticsDiff {
+        new,
+        resolved: gone,
+    }
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use haft_lsp::types::Diagnostic;
 
 use crate::{paths::shown, plural::counted};
 
-/// The maximum number of reported problems; `MOST_ELSEWHERE` is the maximum for a file that was not
+/// The maximum number of reported problems; `MAX_REPORTED_ELSEWHERE` is the maximum for a file that was not
 /// edited.
-const MOST_TOLD: usize = 20;
-const MOST_ELSEWHERE: usize = 5;
+const MAX_REPORTED: usize = 20;
+const MAX_REPORTED_ELSEWHERE: usize = 5;
 /// The maximum length of each problem, in characters.
-const MOST_CHARACTERS: usize = 300;
+const MAX_CHARACTERS: usize = 300;
 
 /// The report for the model.
 #[derive(Default)]
@@ -43,19 +43,19 @@ impl ProblemReport {
         let mut left_out = 0;
         for file in &self.files {
             let most = if file.edited {
-                MOST_TOLD
+                MAX_REPORTED
             } else {
-                MOST_ELSEWHERE
+                MAX_REPORTED_ELSEWHERE
             };
             for (at, (line, character, problem)) in file.problems.iter().enumerate() {
-                if at >= most || lines.len() >= MOST_TOLD {
+                if at >= most || lines.len() >= MAX_REPORTED {
                     left_out += 1;
                     continue;
                 }
                 let name = shown(&file.path, cwd);
                 lines.push(format!(
                     "{name}:{line}:{character} {}",
-                    super::render::problem(problem, MOST_CHARACTERS)
+                    super::render::problem(problem, MAX_CHARACTERS)
                 ));
             }
         }

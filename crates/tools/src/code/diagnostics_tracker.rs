@@ -17,14 +17,14 @@ use super::{
     diagnostics_diff::{DiagnosticsDiff, DiagnosticsPair, compare},
     diagnostics_report::{ProblemReport, ReportedFile},
     file_scan::{FileScan, FileStamp, ObservedFile, scan_files},
-    server::{OpenDocuments, LanguageServer, ServerKey, LanguageServerState},
+    server::{LanguageServer, LanguageServerState, OpenDocuments, ServerKey},
     servers::LanguageServers,
     setup::DiagnosticsFilter,
 };
 use crate::blocking::blocking;
 
 /// The maximum time that all servers together are waited for after edits.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// The wait for a server that was not idle the last time, if nothing changed since.
 const LATE: Duration = Duration::from_millis(300);
 /// The time after a change during which new problems are attributed to it.
@@ -32,9 +32,9 @@ const AFTERMATH: Duration = Duration::from_secs(60);
 /// The time that servers need to notice new and removed files, which they detect themselves.
 const NEW_FILES: Duration = Duration::from_millis(500);
 /// The maximum number of open documents in a server.
-const MOST_OPEN: usize = 50;
+const MAX_OPEN: usize = 50;
 /// The maximum number of changed files in one notification to a server.
-const MOST_WATCHED: usize = 1000;
+const MAX_WATCHED: usize = 1000;
 
 /// The state of the files that the session has read or changed.
 #[derive(Default)]
@@ -105,7 +105,7 @@ impl LanguageServers {
         if !changed.is_empty() {
             state.changed_at = Some(Instant::now());
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         if !changed.is_empty() {
             self.learn_baselines(&mut state, until).await;
         }
@@ -278,7 +278,7 @@ impl LanguageServers {
         }
         let watched: Vec<(PathBuf, u32)> = changed
             .iter()
-            .take(MOST_WATCHED)
+            .take(MAX_WATCHED)
             .map(|(path, kind)| (path.clone(), *kind))
             .collect();
         for (key, mut paths) in by_server {
@@ -290,7 +290,7 @@ impl LanguageServers {
                 continue;
             };
             paths.sort_unstable();
-            let surplus = paths.len().saturating_sub(MOST_OPEN);
+            let surplus = paths.len().saturating_sub(MAX_OPEN);
             for (_, path) in paths.drain(..surplus) {
                 let _ = client.close(&path);
                 if let Some(followed) = state.documents.remove(&path) {
@@ -327,7 +327,8 @@ impl LanguageServers {
         let is_files = changed.values().any(|kind| *kind != CHANGED);
         let files_until = Instant::now() + NEW_FILES;
         for server in clients {
-            let was_unsettled = state.unsettled.contains(&server.key) || server.client.has_newer_diagnostics();
+            let was_unsettled =
+                state.unsettled.contains(&server.key) || server.client.has_newer_diagnostics();
             if changed.is_empty() && !was_unsettled {
                 // These results are the baseline for later problems; no call waits for them.
                 if let Some(known) = self.known(&server.key) {
@@ -374,7 +375,7 @@ impl DiagnosticsState {
     /// Returns the documents of a server with their texts before the changes. The server opens
     /// these texts first.
     fn before_changes(&self, server: &LanguageServer, paths: &[(u64, PathBuf)]) -> OpenDocuments {
-        let known = paths.iter().rev().take(MOST_OPEN);
+        let known = paths.iter().rev().take(MAX_OPEN);
         known
             .filter_map(|(_, path)| {
                 let language = server.entry.language(path)?.to_owned();
@@ -402,7 +403,10 @@ impl DiagnosticsState {
                 if document.report.version.is_none() || document.text != followed.text {
                     continue;
                 }
-                let DiagnosticsDiff { new, resolved: gone } = compare(
+                let DiagnosticsDiff {
+                    new,
+                    resolved: gone,
+                } = compare(
                     &DiagnosticsPair {
                         old_text: &followed.base_text,
                         old: followed.base.as_deref(),

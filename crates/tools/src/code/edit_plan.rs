@@ -55,7 +55,9 @@ impl ServerQuery<'_> {
         };
         let mut edit = chosen.edit.clone();
         if edit.is_none() && chosen.raw.get("data").is_some() {
-            let resolved = self.send_request("codeAction/resolve", chosen.raw.clone()).await?;
+            let resolved = self
+                .send_request("codeAction/resolve", chosen.raw.clone())
+                .await?;
             edit = resolved.get("edit").cloned();
         }
         let Some(edit) = edit else {
@@ -99,7 +101,8 @@ impl ServerQuery<'_> {
     /// Shows a planned change and stores it; `None` if it changes nothing.
     async fn plan(&self, edit: &Value) -> Result<Option<ToolOutput>, ToolError> {
         let refused = |text: &str| ToolError::Failed(format!("The whole plan is refused: {text}."));
-        let edits = PlannedEdits::parse(edit).ok_or_else(|| refused("the change cannot be read"))?;
+        let edits =
+            PlannedEdits::parse(edit).ok_or_else(|| refused("the change cannot be read"))?;
         if edits.is_empty() {
             return Ok(None);
         }

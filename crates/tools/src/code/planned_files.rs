@@ -13,9 +13,9 @@ use haft_lsp::{EditStep, LspClient, OnExisting, PlannedEdits, edits, types::LspT
 use crate::{fs::PlannedFileChange, paths::shown};
 
 /// The maximum size of a file that a plan may change, in bytes.
-const LARGEST: u64 = 50 << 20;
+const MAX_SIZE: u64 = 50 << 20;
 /// The maximum number of files in a plan.
-const MOST_FILES: usize = 2000;
+const MAX_FILES: usize = 2000;
 
 /// Returns the new content of every file that changes. The error is the reason why the plan cannot
 /// be applied.
@@ -107,8 +107,8 @@ impl PlannedTree<'_> {
 
     fn state(&mut self, path: &Path) -> Result<&mut PlannedState, String> {
         if !self.files.contains_key(path) {
-            if self.files.len() >= MOST_FILES {
-                return Err(format!("it changes more than {MOST_FILES} files"));
+            if self.files.len() >= MAX_FILES {
+                return Err(format!("it changes more than {MAX_FILES} files"));
             }
             let old = read(path).map_err(|why| format!("{} {why}", shown(path, &self.cx.cwd)))?;
             let state = PlannedState {
@@ -226,7 +226,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     if found.is_dir() {
         return Err("is a folder: only files are created, renamed or removed".to_owned());
     }
-    if !found.is_file() || found.len() > LARGEST {
+    if !found.is_file() || found.len() > MAX_SIZE {
         return Err("is not a file that can be changed".to_owned());
     }
     let content = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{render, server::LanguageServer};
 
 /// The maximum length of a hover text, in characters.
-const MOST_HOVER: usize = 4000;
+const MAX_HOVER: usize = 4000;
 /// The distance from the given line within which a symbol is searched, in lines.
 const NEAR: usize = 3;
 
@@ -129,7 +129,11 @@ fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
 
 impl ServerQuery<'_> {
     /// Sends a request. If the server has died, the result is an error and not empty.
-    pub(crate) async fn send_request(&self, method: &str, params: Value) -> Result<Value, ToolError> {
+    pub(crate) async fn send_request(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, ToolError> {
         let asking = self.client.request(method, params, self.within);
         let answer = tokio::select! {
             answer = asking => answer,
@@ -184,14 +188,16 @@ impl ServerQuery<'_> {
         let text = hover_text(answer.get("contents").unwrap_or(&Value::Null));
         match text.trim() {
             "" => Ok(self.describe_empty_result("text")),
-            text => Ok(render::cut(text, MOST_HOVER)),
+            text => Ok(render::cut(text, MAX_HOVER)),
         }
     }
 
     pub(crate) async fn document_symbols(&self, path: &Path) -> Result<String, ToolError> {
         self.require_capability("documentSymbolProvider", "symbols of files")?;
         let params = json!({"textDocument": {"uri": haft_lsp::uri::from_path(path)}});
-        let answer = self.send_request("textDocument/documentSymbol", params).await?;
+        let answer = self
+            .send_request("textDocument/documentSymbol", params)
+            .await?;
         let found: Vec<LspSymbol> = items(&answer);
         Ok(self.list(render::symbols(&found), "symbols"))
     }

@@ -14,10 +14,10 @@ use super::servers::text_of;
 use crate::{paths::shown, plural::counted};
 
 /// The maximum numbers of locations and of symbols.
-const MOST_PLACES: usize = 200;
-const MOST_SYMBOLS: usize = 300;
+const MAX_PLACES: usize = 200;
+const MAX_SYMBOLS: usize = 300;
 /// The maximum length of a line, in characters.
-const MOST_LINE: usize = 300;
+const MAX_LINE: usize = 300;
 
 /// Formats a problem without its location, in one line.
 pub(crate) fn problem(problem: &Diagnostic, max_chars: usize) -> String {
@@ -61,7 +61,7 @@ pub(crate) fn places(
     let mut shown_lines = Vec::new();
     let mut texts: Option<(String, Option<String>)> = None;
     let total = found.len();
-    for location in found.into_iter().take(MOST_PLACES) {
+    for location in found.into_iter().take(MAX_PLACES) {
         let Some(path) = uri::to_path(&location.uri) else {
             shown_lines.push(location.uri);
             continue;
@@ -96,8 +96,8 @@ pub(crate) fn places(
             &cx.cwd,
         ));
     }
-    if total > MOST_PLACES {
-        shown_lines.push(format!("… and {} more.", total - MOST_PLACES));
+    if total > MAX_PLACES {
+        shown_lines.push(format!("… and {} more.", total - MAX_PLACES));
     }
     shown_lines
 }
@@ -119,7 +119,7 @@ fn place(
         "{name}:{}:{}: {}",
         at.line,
         at.character,
-        cut(line.trim(), MOST_LINE)
+        cut(line.trim(), MAX_LINE)
     )
 }
 
@@ -140,8 +140,8 @@ fn add(found: &[LspSymbol], depth: usize, lines: &mut Vec<String>, total: &mut u
         let range = symbol.selection_range.or(symbol.range);
         let range = range.or(symbol.location.as_ref().map(|location| location.range));
         let line = range.map_or(0, |range| range.start.line + 1);
-        if lines.len() < MOST_SYMBOLS {
-            let name = cut(&symbol.name, MOST_LINE);
+        if lines.len() < MAX_SYMBOLS {
+            let name = cut(&symbol.name, MAX_LINE);
             lines.push(format!(
                 "{}{} {name} {line}",
                 "  ".repeat(depth.min(20)),
@@ -169,12 +169,12 @@ pub(crate) fn workspace_symbols(found: &[LspSymbol], cx: &CallContext) -> Vec<St
             .location
             .as_ref()
             .map_or(0, |place| place.range.start.line + 1);
-        let name = cut(&symbol.name, MOST_LINE);
+        let name = cut(&symbol.name, MAX_LINE);
         let file = shown(&path, &cx.cwd);
         lines.push(format!("{} {name} {file}:{line}", symbol_kind(symbol.kind)));
     }
-    let more = lines.len().saturating_sub(MOST_SYMBOLS);
-    lines.truncate(MOST_SYMBOLS);
+    let more = lines.len().saturating_sub(MAX_SYMBOLS);
+    lines.truncate(MAX_SYMBOLS);
     if more > 0 {
         lines.push(format!("… and {} more.", counted(more as u64, "symbol")));
     }

@@ -37,15 +37,15 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(15),
 ];
 /// Deaths before this time are ignored.
-const REMEMBERED: Duration = Duration::from_secs(600);
+const CRASH_MEMORY: Duration = Duration::from_secs(600);
 /// The interval of memory checks.
-const LOOKED_AT: Duration = Duration::from_secs(5);
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The time for a server's last output to arrive.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time that a server may take to analyze its first documents.
-const FIRST_LOOK: Duration = Duration::from_secs(60);
+const FIRST_ANALYSIS_TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of bytes of its standard error that are stored.
-const MOST_SAID: usize = 4096;
+const MAX_STDERR: usize = 4096;
 
 /// The name of a server and the folder it works on.
 pub(crate) type ServerKey = (String, PathBuf);
@@ -145,11 +145,14 @@ impl LanguageServer {
     /// Returns the reason why it ended during a call.
     pub(crate) async fn why_it_ended(&self) -> String {
         let mut state = self.state.subscribe();
-        let known = state
-            .wait_for(|state| !matches!(state, LanguageServerState::Ready(client) if client.is_closed()));
-        let why = match timeout(LAST_WORDS, known).await {
+        let known = state.wait_for(
+            |state| !matches!(state, LanguageServerState::Ready(client) if client.is_closed()),
+        );
+        let why = match timeout(LAST_OUTPUT_TIMEOUT, known).await {
             Ok(Ok(found)) => match &*found {
-                LanguageServerState::Died(why) | LanguageServerState::Failed(why) => Some(why.clone()),
+                LanguageServerState::Died(why) | LanguageServerState::Failed(why) => {
+                    Some(why.clone())
+                }
                 _ => None,
             },
             _ => None,
@@ -213,7 +216,7 @@ impl LanguageServer {
         }
         let (client, is_looking) = (client.clone(), Arc::clone(&self.is_looking));
         haft_contract::spawn_boxed(async move {
-            let until = Instant::now() + FIRST_LOOK;
+            let until = Instant::now() + FIRST_ANALYSIS_TIMEOUT;
             // More documents may be opened in the meantime.
             while client.wait_for_diagnostics(&[], until).await
                 && client.uses_pull()
@@ -225,7 +228,10 @@ impl LanguageServer {
 
     /// Returns the last line that it wrote to standard error.
     fn last_stderr_line(&self) -> String {
-        let said = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self
+            .stderr_tail
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let line = said.lines().rev().find(|line| !line.trim().is_empty());
         line.unwrap_or_default().trim().chars().take(300).collect()
     }
@@ -302,7 +308,7 @@ impl ServerSupervisor {
                 }
                 ServerExit::Died(fault) => {
                     let now = Instant::now();
-                    deaths.retain(|death| now.duration_since(*death) < REMEMBERED);
+                    deaths.retain(|death| now.duration_since(*death) < CRASH_MEMORY);
                     deaths.push_back(now);
                     let words = match fault.unwrap_or_else(|| server.last_stderr_line()) {
                         words if words.is_empty() => String::new(),
@@ -339,7 +345,9 @@ impl ServerSupervisor {
     /// Marks the server as failed and waits for a requested restart. Returns `false` if it must
     /// end.
     async fn fail(&self, why: String) -> bool {
-        self.server.state.send_replace(LanguageServerState::Failed(why));
+        self.server
+            .state
+            .send_replace(LanguageServerState::Failed(why));
         tokio::select! {
             () = self.server.again.notified() => true,
             () = self.server.end.notified() => false,
@@ -389,7 +397,10 @@ impl ServerSupervisor {
     /// Waits for the end of a running server.
     async fn wait_for_exit(&self, client: &LspClient, process: &ConfinedProcess) -> ServerExit {
         let most = self.setup.memory_mb();
-        let mut looks = interval_at(Instant::now() + LOOKED_AT, LOOKED_AT);
+        let mut looks = interval_at(
+            Instant::now() + MEMORY_CHECK_INTERVAL,
+            MEMORY_CHECK_INTERVAL,
+        );
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let idle_at = self.server.last_used() + IDLE;
@@ -460,7 +471,7 @@ impl ServerSupervisor {
                 process.kill(Duration::ZERO);
                 process.control().wait_until_finished().await;
                 // Its last output may not have arrived yet.
-                let _ = timeout(LAST_WORDS, listening).await;
+                let _ = timeout(LAST_OUTPUT_TIMEOUT, listening).await;
                 let words = server.last_stderr_line();
                 let why = match words.is_empty() {
                     true => error.to_string(),
@@ -538,7 +549,7 @@ async fn listen(mut stderr: CommandOutput, said: Arc<Mutex<String>>) {
         }
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
         said.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        let over = said.len().saturating_sub(MOST_SAID);
+        let over = said.len().saturating_sub(MAX_STDERR);
         let over = (over..=said.len()).find(|at| said.is_char_boundary(*at));
         said.drain(..over.unwrap_or(0));
     }

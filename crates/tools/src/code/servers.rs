@@ -20,11 +20,11 @@ use crate::shell::ShellService;
 
 /// The maximum number of running servers; if there are more, the least recently used one is
 /// stopped.
-const MOST_SERVERS: usize = 6;
+const MAX_SERVERS: usize = 6;
 /// The time to wait for a server to exit.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// The maximum size of a file that servers receive, in bytes.
-pub(crate) const MOST_BYTES: u64 = 2 << 20;
+pub(crate) const MAX_BYTES: u64 = 2 << 20;
 
 /// The language servers of a session, shared by its subagents. They are stopped when it is dropped.
 pub struct LanguageServers {
@@ -175,7 +175,7 @@ impl LanguageServers {
                 name: entry.name.clone(),
                 install: entry.install.clone(),
             })?;
-        while running.len() >= MOST_SERVERS {
+        while running.len() >= MAX_SERVERS {
             let least = (0..running.len()).min_by_key(|at| running[*at].last_used());
             running.remove(least.unwrap_or(0)).stop();
         }
@@ -220,7 +220,7 @@ impl LanguageServers {
 
 /// Returns the text of a file as a server gets it; `None` if it is not text or too long.
 pub(crate) fn text_of(path: &Path) -> io::Result<Option<String>> {
-    if fs::metadata(path)?.len() > MOST_BYTES {
+    if fs::metadata(path)?.len() > MAX_BYTES {
         return Ok(None);
     }
     Ok(DecodedText::decode(&fs::read(path)?).map(|decoded| decoded.text))

@@ -43,12 +43,15 @@ const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(2);
 const RESTARTS: usize = 3;
 /// The upper limits of the configured startup and shutdown timeouts.
-const LONGEST_STARTUP: Duration = Duration::from_secs(600);
-const LONGEST_SHUTDOWN: Duration = Duration::from_secs(30);
+const MAX_STARTUP: Duration = Duration::from_secs(600);
+const MAX_SHUTDOWN: Duration = Duration::from_secs(30);
 
 /// Returns all servers of settings, plugins and the built-in table, in this order: the first that
 /// supports a file is used. Also returns messages about invalid entries.
-pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<LanguageServerEntry>, Vec<String>) {
+pub(crate) fn entries(
+    settings: &Value,
+    plugins: &Value,
+) -> (Vec<LanguageServerEntry>, Vec<String>) {
     let mut problems = Vec::new();
     let mut found: Vec<LanguageServerEntry> = Vec::new();
     let mut disabled = Vec::new();
@@ -160,12 +163,10 @@ fn configured(name: &str, entry: &Value) -> Option<LanguageServerEntry> {
             Value::Null => json!({}),
             settings => settings,
         },
-        startup: time("startupTimeout")
-            .unwrap_or(STARTUP)
-            .min(LONGEST_STARTUP),
+        startup: time("startupTimeout").unwrap_or(STARTUP).min(MAX_STARTUP),
         shutdown: time("shutdownTimeout")
             .unwrap_or(SHUTDOWN)
-            .min(LONGEST_SHUTDOWN),
+            .min(MAX_SHUTDOWN),
         restarts,
         folder: folder.map(PathBuf::from),
     })

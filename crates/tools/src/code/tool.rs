@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CheckOutcome, Effects, ToolProfile, ServiceNeed, Tool, ToolError,
-    ToolOutput,
+    CallContext, Card, CheckOutcome, Effects, ServiceNeed, Tool, ToolAccess, ToolError, ToolOutput,
+    ToolProfile,
 };
 use haft_lsp::LspClient;
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<LanguageServerSetup>()];
 /// The time to wait for a server that is starting.
 const START: Duration = Duration::from_secs(30);
 /// The maximum time for a server to analyze a document before it is queried.
-const FIRST_LOOK: Duration = Duration::from_secs(25);
+const FIRST_ANALYSIS_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Queries the language server of a file. New problems after your edits are reported automatically.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -192,7 +192,7 @@ impl Tool for Lsp {
             .document(&path)
             .is_none_or(|document| document.report.version.is_none());
         if is_new && input.operation.asks_about_code() && server.is_first_request(&path) {
-            let until = tokio::time::Instant::now() + FIRST_LOOK;
+            let until = tokio::time::Instant::now() + FIRST_ANALYSIS_TIMEOUT;
             client.wait_for_first_diagnostics(&path, until).await;
         }
         let mut note = None;

@@ -3,8 +3,8 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, ToolProfile, Tool,
-    ToolError, ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, Tool, ToolAccess, ToolError,
+    ToolOutput, ToolProfile,
 };
 use haft_journal::{
     EditReport,
@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    EDITS, run_on_journal,
+    EDITS,
     editor::{self, SavedFirst},
-    is_notebook, patch, profile, ticket,
+    is_notebook, patch, profile, run_on_journal, ticket,
 };
 use crate::{paths::shown, plural::counted};
 
@@ -258,7 +258,9 @@ fn tolerance(tier: MatchTier) -> Option<&'static str> {
         MatchTier::EndOfFile => {
             "Matched without the line break at the end: the file ends without one, and still does."
         }
-        MatchTier::LineNumbers => "Matched without the line numbers, which are not part of the file.",
+        MatchTier::LineNumbers => {
+            "Matched without the line numbers, which are not part of the file."
+        }
         MatchTier::Indentation => {
             "Matched ignoring indentation; new_string was written with that of the file. Check the diff."
         }

@@ -177,7 +177,8 @@ pub(super) async fn saved_target(
 /// Lets an editor write the file of a call, if the user reviews changes there and no command could
 /// change the file concurrently.
 pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
-    let Some(editor) = editor(cx).filter(|editor| editor.reviews_changes() && editor.can_write()) else {
+    let Some(editor) = editor(cx).filter(|editor| editor.reviews_changes() && editor.can_write())
+    else {
         return ticket;
     };
     let runs = cx.services.get::<Journal>();

@@ -9,8 +9,8 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
-    ToolAccess, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile,
-    RuleMatch, Tool, ToolError, ToolOutput,
+    CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects, RuleMatch, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
 use schemars::JsonSchema;

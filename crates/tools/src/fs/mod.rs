@@ -16,7 +16,7 @@ mod write;
 
 use std::{io, path::Path};
 
-use haft_contract::{ToolAccess, CallContext, PermissionMode, ToolProfile, RuleMatch, ToolError};
+use haft_contract::{CallContext, PermissionMode, RuleMatch, ToolAccess, ToolError, ToolProfile};
 use haft_journal::{
     FileTarget, Journal, JournalError, WriteGrant, looks_like, nearby, notebook::NotebookError,
     respelt,
@@ -51,7 +51,11 @@ const EDITS: RuleMatch = RuleMatch::Edits {
 };
 
 /// The common profile of the file tools.
-fn profile(access: ToolAccess, paths: &'static [&'static str], search_hint: &'static str) -> ToolProfile {
+fn profile(
+    access: ToolAccess,
+    paths: &'static [&'static str],
+    search_hint: &'static str,
+) -> ToolProfile {
     ToolProfile {
         family: "files".into(),
         search_hint: search_hint.into(),
@@ -113,7 +117,8 @@ pub(crate) async fn create(
     cx: &CallContext,
 ) -> Result<(), ToolError> {
     let (target, ticket) = (target(path, cx)?, ticket(tool, cx));
-    let created = run_on_journal(cx, move |journal| journal.create(&ticket, target, content)).await?;
+    let created =
+        run_on_journal(cx, move |journal| journal.create(&ticket, target, content)).await?;
     match created.map_err(ToolError::Failed)? {
         true => Ok(()),
         false => Err(ToolError::Failed(format!(

@@ -3,8 +3,8 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, RuleMatch, Tool,
-    ToolError, ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, RuleMatch, Tool, ToolAccess, ToolError,
+    ToolOutput, ToolProfile,
 };
 use haft_journal::{
     NotebookEditReport, Patch,
@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    run_on_journal,
     editor::{self, SavedFirst},
-    is_notebook, patch, profile, ticket,
+    is_notebook, patch, profile, run_on_journal, ticket,
 };
 use crate::paths::shown;
 

@@ -6,15 +6,15 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, PermissionMode, ToolProfile,
-    Tool, ToolError, ToolOutput, ToolPermission,
+    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, PermissionMode, Tool,
+    ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use haft_journal::{ChangeKind, Journal, UndoMode, UndoOutcome, UndoSelection, WriteGrant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{EDITS, run_on_journal, editor, patch, profile, ticket};
+use super::{EDITS, editor, patch, profile, run_on_journal, ticket};
 use crate::{paths::shown, plural::counted};
 
 /// The maximum number of files that a question lists.

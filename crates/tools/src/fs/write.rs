@@ -3,8 +3,8 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, Tool, ToolError,
-    ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, Tool, ToolAccess, ToolError, ToolOutput,
+    ToolProfile,
 };
 use haft_journal::{WriteOutcome, WriteReport, readable_text};
 use schemars::JsonSchema;
@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    EDITS, run_on_journal,
+    EDITS,
     editor::{self, SavedFirst},
-    patch, profile, ticket,
+    patch, profile, run_on_journal, ticket,
 };
 use crate::{paths::shown, plural::counted};
 

@@ -14,13 +14,13 @@ use haft_contract::CallId;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
 
 /// The maximum size of one note, in bytes.
-pub(super) const LONGEST: u64 = 64 * 1024;
+pub(super) const MAX_LENGTH: u64 = 64 * 1024;
 /// The maximum size of all notes together, in bytes.
-pub(super) const LARGEST: u64 = 1024 * 1024;
+pub(super) const MAX_SIZE: u64 = 1024 * 1024;
 /// The maximum number of notes.
-const MOST: usize = 500;
+const MAX_COUNT: usize = 500;
 /// The maximum folder depth.
-const DEEPEST: usize = 5;
+const MAX_DEPTH: usize = 5;
 
 /// The folder of notes that outlive a session. A service; the folder need not exist yet.
 #[derive(Debug, Clone)]
@@ -67,9 +67,9 @@ impl MemoryFolder {
             return Err(io::Error::other("it is not a regular file"));
         }
         let mut bytes = Vec::new();
-        file.take(LONGEST + 1).read_to_end(&mut bytes)?;
-        let is_long = bytes.len() as u64 > LONGEST;
-        bytes.truncate(LONGEST as usize);
+        file.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+        let is_long = bytes.len() as u64 > MAX_LENGTH;
+        bytes.truncate(MAX_LENGTH as usize);
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if is_long {
             text += "\n[the rest of this note is left out]";
@@ -166,13 +166,18 @@ fn refused(error: rustix::io::Errno) -> io::Error {
     }
 }
 
-fn walk(folder: &OwnedFd, above: &str, depth: usize, notes: &mut Vec<MemoryNote>) -> io::Result<()> {
+fn walk(
+    folder: &OwnedFd,
+    above: &str,
+    depth: usize,
+    notes: &mut Vec<MemoryNote>,
+) -> io::Result<()> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else {
             continue;
         };
-        if name.starts_with('.') || notes.len() >= MOST {
+        if name.starts_with('.') || notes.len() >= MAX_COUNT {
             continue;
         }
         let path = format!("{above}{name}");
@@ -182,7 +187,7 @@ fn walk(folder: &OwnedFd, above: &str, depth: usize, notes: &mut Vec<MemoryNote>
                 path,
                 bytes: u64::try_from(stat.st_size).unwrap_or_default(),
             }),
-            FileType::Directory if depth < DEEPEST => {
+            FileType::Directory if depth < MAX_DEPTH => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let below = openat(folder, name, flags, Mode::empty())?;
                 walk(&below, &format!("{path}/"), depth + 1, notes)?;
@@ -224,7 +229,7 @@ impl NotePath {
         if path.chars().any(char::is_control) || path.ends_with('/') {
             return problem("is not a name for a note");
         }
-        if parts.len() > DEEPEST || path.len() > 200 {
+        if parts.len() > MAX_DEPTH || path.len() > 200 {
             return problem("is too long or too deep");
         }
         Ok(Self(parts))

@@ -1,7 +1,7 @@
 //! `MemoryRead`: shows a note of an earlier session, or lists all notes.
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, Effects, ToolProfile, ServiceNeed, Tool, ToolError, ToolOutput,
+    CallContext, Card, Effects, ServiceNeed, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,15 +1,15 @@
 //! `MemoryWrite`: writes a note for later sessions.
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, ToolProfile,
-    ServiceNeed, Tool, ToolError, ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, ServiceNeed, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    folder::{LARGEST, LONGEST, MemoryFolder, NotePath},
+    folder::{MAX_LENGTH, MAX_SIZE, MemoryFolder, NotePath},
     memory_read::failed,
 };
 use crate::{blocking::blocking, plural::counted};
@@ -55,9 +55,9 @@ impl Tool for MemoryWrite {
             .map_err(ToolError::Refused)?
             .to_string();
         let new = input.content.len() as u64;
-        if new > LONGEST {
+        if new > MAX_LENGTH {
             return Err(ToolError::Refused(format!(
-                "The note has {}; the limit is {LONGEST}. Shorten it, or make two.",
+                "The note has {}; the limit is {MAX_LENGTH}. Shorten it, or make two.",
                 counted(new, "byte")
             )));
         }
@@ -68,9 +68,9 @@ impl Tool for MemoryWrite {
             .filter(|note| note.path != path)
             .map(|note| note.bytes)
             .sum();
-        if new > 0 && others + new > LARGEST {
+        if new > 0 && others + new > MAX_SIZE {
             return Err(ToolError::Refused(format!(
-                "The notes would have {} together; the limit is {LARGEST}. Delete outdated notes \
+                "The notes would have {} together; the limit is {MAX_SIZE}. Delete outdated notes \
                  first.",
                 counted(others + new, "byte")
             )));

@@ -1,8 +1,8 @@
 //! `EnterPlanMode`: starts plan mode, which forbids changes.
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, PermissionMode,
-    ToolProfile, Tool, ToolError, ToolOutput, ToolPermission,
+    AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, PermissionMode, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

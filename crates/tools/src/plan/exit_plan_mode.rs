@@ -3,8 +3,8 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    ToolAccess, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, ContextPatch,
-    Effects, PermissionMode, ToolProfile, Tool, ToolError, ToolOutput, ToolPermission,
+    AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, ContextPatch, Effects,
+    PermissionMode, Tool, ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::blocking::blocking;
 
 /// The maximum length of a plan, in bytes.
-const LONGEST: u64 = 256 * 1024;
+const MAX_LENGTH: u64 = 256 * 1024;
 
 /// Shows the plan to the user for approval and, if they agree, ends plan mode. Only in plan mode.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -143,7 +143,7 @@ async fn written(file: &Path) -> Result<Option<String>, ToolError> {
             return None;
         }
         let mut text = String::new();
-        let read = opened.take(LONGEST).read_to_string(&mut text);
+        let read = opened.take(MAX_LENGTH).read_to_string(&mut text);
         read.ok().filter(|_| !text.trim().is_empty()).map(|_| text)
     })
     .await

@@ -1,7 +1,7 @@
 //! `TaskCreate`: adds a task.
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, Effects, ToolProfile, Tool, ToolError, ToolOutput,
+    AgentAccess, CallContext, Card, Effects, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use haft_contract::{ToolAccess, CallContext, Card, Effects, ToolProfile, Tool, ToolError, ToolOutput};
+use haft_contract::{
+    CallContext, Card, Effects, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

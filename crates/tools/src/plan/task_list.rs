@@ -1,8 +1,8 @@
 //! `TaskList`: shows all tasks.
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, CardSection, Effects, ToolProfile, Tool, ToolError,
-    ToolOutput,
+    AgentAccess, CallContext, Card, CardSection, Effects, Tool, ToolAccess, ToolError, ToolOutput,
+    ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(super) const EFFECTS: Effects = Effects::queueing("tasks");
 
 /// The maximum number of tasks; more are a sign of an error.
-const MOST: usize = 1000;
+const MAX_COUNT: usize = 1000;
 
 /// A task list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -97,9 +97,9 @@ impl SessionTaskList {
 
     /// Returns a task with the next number. It is not added to the list.
     pub(super) fn draft(&self, subject: &str, description: &str) -> Result<ListedTask, String> {
-        if self.tasks.len() >= MOST {
+        if self.tasks.len() >= MAX_COUNT {
             return Err(format!(
-                "The list has {MOST} tasks: complete or delete some before adding more."
+                "The list has {MAX_COUNT} tasks: complete or delete some before adding more."
             ));
         }
         Ok(ListedTask {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, Effects, ToolProfile, Tool, ToolError, ToolOutput,
+    AgentAccess, CallContext, Card, Effects, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

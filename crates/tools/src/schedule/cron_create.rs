@@ -1,13 +1,13 @@
 //! `CronCreate`: schedules a prompt at calendar times.
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, CardSection, CheckOutcome, Effects, NewSchedule,
-    ToolProfile, Schedules, ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
+    AgentAccess, CallContext, Card, CardSection, CheckOutcome, Effects, NewSchedule, Schedules,
+    ServiceNeed, Tool, ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{run_on_store, described};
+use super::{described, run_on_store};
 
 /// Schedules a prompt. It is sent to you at the times that `cron` defines, while the session is open and no turn
 /// is running.

@@ -1,8 +1,8 @@
 //! `CronDelete`: deletes a schedule.
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, Effects, ToolProfile, Schedules, ServiceNeed, Tool,
-    ToolError, ToolOutput, ToolPermission,
+    AgentAccess, CallContext, Card, Effects, Schedules, ServiceNeed, Tool, ToolAccess, ToolError,
+    ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

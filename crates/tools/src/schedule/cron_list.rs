@@ -1,14 +1,14 @@
 //! `CronList`: lists the schedules.
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, CardSection, Effects, ToolProfile, Schedules, ServiceNeed,
-    Tool, ToolError, ToolOutput, ToolPermission,
+    AgentAccess, CallContext, Card, CardSection, Effects, Schedules, ServiceNeed, Tool, ToolAccess,
+    ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{run_on_store, described};
+use super::{described, run_on_store};
 use crate::plural::counted;
 
 /// The maximum length of a listed prompt, in characters.

@@ -7,10 +7,10 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, ToolProfile, Tool,
-    ToolError, ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Tool, ToolError,
+    ToolOutput, ToolProfile,
 };
-use haft_search::{SearchCompletion, GlobQuery, GlobReport, split_pattern};
+use haft_search::{GlobQuery, GlobReport, SearchCompletion, split_pattern};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -80,7 +80,11 @@ impl Input {
             None => cx.cwd.to_path_buf(),
         };
         let judged = path_constraint(&base, cx)?;
-        let PermissionSnapshot { hidden, key_stores: stores, .. } = &cx.permissions;
+        let PermissionSnapshot {
+            hidden,
+            key_stores: stores,
+            ..
+        } = &cx.permissions;
         Ok(GlobQuery {
             current_dir: cx.cwd.to_path_buf(),
             respect_ignore: settings.respect_ignore,
@@ -126,7 +130,10 @@ impl Tool for Glob {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
-        let query = input.query(cx, &GlobSettings::from_environment(|name| env::var(name).ok()))?;
+        let query = input.query(
+            cx,
+            &GlobSettings::from_environment(|name| env::var(name).ok()),
+        )?;
         ask(cx, move |engine| engine.check_glob(&query))
             .await?
             .map(|()| CheckOutcome::Pass)

@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, ToolProfile, Tool,
-    ToolError, ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Tool, ToolError,
+    ToolOutput, ToolProfile,
 };
 use haft_search::{GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, split_globs};
 use schemars::JsonSchema;
@@ -134,7 +134,11 @@ impl Input {
             OutputMode::Count => GrepMode::Count,
         };
         let judged = path_constraint(&path, cx)?;
-        let PermissionSnapshot { hidden, key_stores: stores, .. } = &cx.permissions;
+        let PermissionSnapshot {
+            hidden,
+            key_stores: stores,
+            ..
+        } = &cx.permissions;
         Ok(GrepQuery {
             current_dir: cx.cwd.to_path_buf(),
             globs: self.glob.as_deref().map(split_globs).unwrap_or_default(),

@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{ToolAccess, CallContext, HiddenFilter, ToolProfile, RuleMatch, ToolError};
+use haft_contract::{CallContext, HiddenFilter, RuleMatch, ToolAccess, ToolError, ToolProfile};
 use haft_search::{
-    SearchCompletion, Exclusions, SearchEngine, SearchError, SearchStop, Skip, SkipReason, SkipSummary,
-    StopCondition,
+    Exclusions, SearchCompletion, SearchEngine, SearchError, SearchStop, Skip, SkipReason,
+    SkipSummary, StopCondition,
 };
 
 pub(crate) use glob::Glob;

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, Effects,
-    ToolProfile, Tool, ToolError, ToolOutput, ToolPermission,
+    AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, Effects, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CheckOutcome, Effects, ToolProfile, ServiceNeed, SettingRisk,
-    SettingsAccess, Tool, ToolError, ToolOutput, ToolPermission,
+    CallContext, Card, CheckOutcome, Effects, ServiceNeed, SettingRisk, SettingsAccess, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

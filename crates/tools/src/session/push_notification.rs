@@ -6,8 +6,9 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects,
-    ToolProfile, PushedNotification, CallRate, ServiceNeed, Tool, ToolError, ToolOutput, UserNotifier,
+    AgentAccess, CalendarTime, CallContext, CallRate, Card, CardSection, CheckOutcome, Effects,
+    PushedNotification, ServiceNeed, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
+    UserNotifier,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

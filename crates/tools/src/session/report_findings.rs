@@ -7,8 +7,8 @@
 use std::fmt::Write;
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, Tool, ToolError,
-    ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, Tool, ToolAccess, ToolError, ToolOutput,
+    ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

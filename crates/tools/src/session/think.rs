@@ -1,7 +1,7 @@
 //! `Think`: records a thought.
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, Effects, ToolProfile, Tool, ToolError, ToolOutput,
+    CallContext, Card, CardSection, Effects, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

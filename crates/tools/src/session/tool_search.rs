@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, PendingServers,
-    ToolProfile, Services, Tool, ToolError, ToolOrigin, ToolOutput, ToolRole, ToolSpec,
+    CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, PendingServers, Services,
+    Tool, ToolAccess, ToolError, ToolOrigin, ToolOutput, ToolProfile, ToolRole, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use crate::plural::counted;
 const USUAL: u64 = 5;
 /// The time to wait for MCP servers that may have the requested tools; `MOMENT` is the wait for
 /// their tools to be listed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(200);
 
 /// Finds and loads tools that are not loaded yet.
@@ -172,6 +172,6 @@ async fn wait_for_servers(cx: &CallContext) -> Result<bool, ToolError> {
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
-        _ = tokio::time::timeout(PATIENCE, servers.wait_until_connected(Vec::new())) => Ok(true),
+        _ = tokio::time::timeout(TIMEOUT, servers.wait_until_connected(Vec::new())) => Ok(true),
     }
 }

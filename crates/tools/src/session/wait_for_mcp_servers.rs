@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    ToolAccess, AgentAccess, CallContext, Card, Effects, PendingServers, ToolProfile, ServiceNeed, Tool,
-    ToolError, ToolOutput, ToolRole,
+    AgentAccess, CallContext, Card, Effects, PendingServers, ServiceNeed, Tool, ToolAccess,
+    ToolError, ToolOutput, ToolProfile, ToolRole,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile, RuleMatch, ServiceNeed,
-    Tool, ToolError, ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, RuleMatch, ServiceNeed, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use haft_shell::{Analysis, AnalyzedLine, EffectVerdict, LineLocation, analyze};
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use crate::plural::counted;
 
 /// The maximum length of a read-only command line, in bytes. It is the engine's limit too: longer
 /// lines are never treated as read-only.
-const LONGEST_HARMLESS: usize = 10_000;
+const MAX_READ_ONLY_BYTES: usize = 10_000;
 /// The maximum length of a command in the title line of a card.
 const SUBJECT: usize = 120;
 
@@ -253,7 +253,7 @@ fn place(cwd: &Path, home: Option<&Path>) -> LineLocation {
 
 /// Returns whether the line is read-only.
 pub(crate) fn is_read_only(analysis: &Analysis, input: &Input) -> bool {
-    analysis.verdict == EffectVerdict::ReadOnly && input.command.len() <= LONGEST_HARMLESS
+    analysis.verdict == EffectVerdict::ReadOnly && input.command.len() <= MAX_READ_ONLY_BYTES
 }
 
 /// Returns whether the line may end in a different directory.
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(effects("cd src && ls"), moving);
         assert_eq!(effects("touch x"), Effects::EXCLUSIVE);
         assert_eq!(effects("ls $("), Effects::EXCLUSIVE);
-        let long = format!("echo {}", "x".repeat(LONGEST_HARMLESS));
+        let long = format!("echo {}", "x".repeat(MAX_READ_ONLY_BYTES));
         assert_eq!(effects(&long), Effects::EXCLUSIVE);
     }
 }

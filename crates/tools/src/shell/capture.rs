@@ -121,7 +121,8 @@ impl OutputCapture {
                 Ok(_) => chunk = self.push(chunk).await,
                 Err(error) => {
                     self.finish(mask).await;
-                    self.lock_state().file_error = Some(format!("its output could not be read: {error}"));
+                    self.lock_state().file_error =
+                        Some(format!("its output could not be read: {error}"));
                     return CaptureEnd::Whole;
                 }
             }

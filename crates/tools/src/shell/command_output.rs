@@ -81,7 +81,8 @@ impl CommandResult {
             "interrupted": self.interrupted,
             "isImage": is_image,
         });
-        if let (Some(object), Some((path, bytes))) = (structured.as_object_mut(), body.stored_file) {
+        if let (Some(object), Some((path, bytes))) = (structured.as_object_mut(), body.stored_file)
+        {
             object.insert("persistedOutputPath".to_owned(), path.into());
             object.insert("persistedOutputSize".to_owned(), bytes.into());
         }

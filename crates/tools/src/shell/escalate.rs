@@ -91,7 +91,7 @@ pub(crate) fn find_refusals(
             all.push(one);
         }
     }
-    all.truncate(sandbox_refusals::MOST);
+    all.truncate(sandbox_refusals::MAX_COUNT);
     all
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use haft_shell::{
     Analysis, Arg, LineLocation, LinePart, StartedProgram, analyze,
-    ast::{CommandNode, CommandKind, ShellScript},
+    ast::{CommandKind, CommandNode, ShellScript},
     commands, syntax,
 };
 
@@ -34,7 +34,7 @@ const PASSING_ON: &[&str] = &[
 ];
 
 /// The maximum nesting of scripts inside scripts, and of wrappers around wrappers.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Returns the meaning of the exit code of a line. It depends on the last command, which set the
 /// code.
@@ -45,7 +45,7 @@ pub(crate) fn exit_meaning(line: &str, analysis: &Analysis, code: i32) -> ExitMe
             text: None,
         };
     }
-    let last = last(line, analysis, DEEPEST);
+    let last = last(line, analysis, MAX_DEPTH);
     if let (1, Some(last)) = (code, &last)
         && let Some(answer) = answer(last)
     {

@@ -11,7 +11,7 @@ use regex::{Regex, RegexBuilder};
 /// output must not be trimmed: a line without a line end is a question, or still being written.
 pub(crate) fn input_hint(tail: &str) -> Option<String> {
     let last = tail.lines().rev().find(|line| !line.trim().is_empty())?;
-    if last.len() > LONGEST {
+    if last.len() > MAX_LENGTH {
         return None;
     }
     let open = !tail.ends_with('\n');
@@ -41,15 +41,15 @@ pub(crate) fn input_hint(tail: &str) -> Option<String> {
 }
 
 /// The maximum length of a question, in bytes.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// The maximum distance of a menu, or of a message about missing input, from the end, in lines.
 const LINES: usize = 12;
 
 fn clipped(line: &str) -> String {
-    const MOST: usize = 100;
-    let mut clipped: String = line.chars().take(MOST).collect();
-    if line.chars().count() > MOST {
+    const MAX_COUNT: usize = 100;
+    let mut clipped: String = line.chars().take(MAX_COUNT).collect();
+    if line.chars().count() > MAX_COUNT {
         clipped.push('…');
     }
     clipped
@@ -156,9 +156,9 @@ const ASKED: &[PatternRow] = &[
 ];
 
 /// Patterns for any of the last lines.
-static SIGNS: LazyLock<Vec<PromptPattern>> = LazyLock::new(|| compiled(SAID));
+static SIGNS: LazyLock<Vec<PromptPattern>> = LazyLock::new(|| compiled(PROMPT_PATTERNS));
 
-const SAID: &[PatternRow] = &[
+const PROMPT_PATTERNS: &[PatternRow] = &[
     (
         r"^sudo: (a terminal is required to read the password|a password is required|no tty present)",
         SUDO,
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn every_pattern_can_be_built() {
         assert_eq!(compiled(ASKED).len(), ASKED.len());
-        assert_eq!(compiled(SAID).len(), SAID.len());
+        assert_eq!(compiled(PROMPT_PATTERNS).len(), PROMPT_PATTERNS.len());
     }
 
     #[test]

@@ -169,7 +169,8 @@ impl CommandJob {
             JobStage::Running => true,
             JobStage::Gone(_) => false,
         };
-        self.wait_until_gone_within(if left { STRAYS } else { REST }).await;
+        self.wait_until_gone_within(if left { STRAYS } else { REST })
+            .await;
     }
 
     /// Returns the limit that the command, or a process that it left running, has exceeded.

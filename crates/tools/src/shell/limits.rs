@@ -7,7 +7,7 @@ use haft_sandbox::ResourceLimits;
 /// The default lifetime of a background task.
 pub(crate) const BACKGROUND: Duration = Duration::from_secs(30 * 60);
 /// The maximum lifetime of a background task.
-pub(crate) const LONGEST_BACKGROUND: Duration = Duration::from_secs(2 * 60 * 60);
+pub(crate) const MAX_BACKGROUND: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// The limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl CommandLimits {
     /// Returns the lifetime of a background task.
     pub(crate) fn background(milliseconds: Option<f64>) -> Duration {
         match milliseconds.and_then(duration) {
-            Some(asked) => asked.min(LONGEST_BACKGROUND),
+            Some(asked) => asked.min(MAX_BACKGROUND),
             None => BACKGROUND,
         }
     }

@@ -45,13 +45,13 @@ pub(crate) struct RefusalContext<'a> {
 }
 
 /// The maximum number of reported refusals.
-pub(super) const MOST: usize = 20;
+pub(super) const MAX_COUNT: usize = 20;
 /// The maximum length of a message, in bytes.
-const LONGEST_LINE: usize = 4096;
+const MAX_LINE: usize = 4096;
 
 /// The number of bytes at the end of a long output that are searched. The failure that stopped a
 /// command is there.
-const LOOKED_AT: usize = 256 << 10;
+const MAX_SEARCHED: usize = 256 << 10;
 
 /// Returns every refused access, each once, in the order of the output.
 pub(crate) fn refusals(
@@ -59,11 +59,11 @@ pub(crate) fn refusals(
     code: i32,
     confined: &RefusalContext<'_>,
 ) -> Vec<SandboxRefusal> {
-    let from = output.ceil_char_boundary(output.len().saturating_sub(LOOKED_AT));
+    let from = output.ceil_char_boundary(output.len().saturating_sub(MAX_SEARCHED));
     let lines: Vec<&str> = output[from..].lines().collect();
     let mut found: Vec<SandboxRefusal> = Vec::new();
     for at in 0..lines.len() {
-        if lines[at].len() > LONGEST_LINE {
+        if lines[at].len() > MAX_LINE {
             continue;
         }
         let refused = file(&lines, at, code, confined)
@@ -78,7 +78,7 @@ pub(crate) fn refusals(
     if found.iter().any(named) {
         found.retain(|refused| *refused != SandboxRefusal::Network(None));
     }
-    found.truncate(MOST);
+    found.truncate(MAX_COUNT);
     found
 }
 

@@ -97,11 +97,11 @@ struct UserShellSnapshot {
 
 /// The maximum total size of stored command outputs, in bytes. The outputs of background tasks are
 /// not included.
-const MOST_OUTPUT: u64 = 1 << 30;
+const MAX_STORED_OUTPUT: u64 = 1 << 30;
 /// The timeout for the user's rc file.
-const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
+const RC_FILE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of cached sandboxes.
-const MOST_STANDING: usize = 6;
+const MAX_CACHED_SANDBOXES: usize = 6;
 
 /// A cached sandbox and the settings for which it was created.
 struct CachedSandbox {
@@ -206,7 +206,9 @@ impl ShellService {
         let selected = calls
             .values()
             .filter(|waiting| tool_use_id.is_none_or(|id| *waiting.tool_use_id == *id));
-        selected.map(|waiting| waiting.detach_signal.notify_one()).count()
+        selected
+            .map(|waiting| waiting.detach_signal.notify_one())
+            .count()
     }
 
     /// Ends all background tasks, interpreters and sandboxes, and all processes in them.
@@ -277,14 +279,17 @@ impl ShellService {
     }
 
     /// Records a stored output file and its size. If all stored outputs together exceed
-    /// [`MOST_OUTPUT`], removes the oldest files.
+    /// [`MAX_STORED_OUTPUT`], removes the oldest files.
     pub(crate) async fn record_stored_output(&self, path: PathBuf, bytes: u64) {
         let surplus = {
-            let mut outputs = self.stored_outputs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut outputs = self
+                .stored_outputs
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             outputs.push_back((path, bytes));
             let mut total: u64 = outputs.iter().map(|(_, bytes)| bytes).sum();
             let mut surplus = Vec::new();
-            while total > MOST_OUTPUT && outputs.len() > 1 {
+            while total > MAX_STORED_OUTPUT && outputs.len() > 1 {
                 let Some((path, bytes)) = outputs.pop_front() else {
                     break;
                 };
@@ -310,7 +315,7 @@ impl ShellService {
                 .is_some_and(|program| program.users_shell);
             let home = env::var_os("HOME").filter(|_| is_enabled)?;
             let id = CallId::new().0.simple().to_string();
-            let snapshot = snapshot::take(Path::new(&home), None, &id, SNAPSHOT_TIME).await;
+            let snapshot = snapshot::take(Path::new(&home), None, &id, RC_FILE_TIMEOUT).await;
             let snapshot = snapshot.ok()?;
             let file = self.folder.join(format!("shell_{id}.sh"));
             let (new_file, text) = (file.clone(), snapshot.text);
@@ -443,7 +448,10 @@ impl ShellService {
     }
 
     /// Returns the cached sandbox for the settings in `confinement`, or creates it.
-    pub(crate) async fn sandbox_for(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
+    pub(crate) async fn sandbox_for(
+        &self,
+        confinement: &Confinement,
+    ) -> Result<Sandbox, ToolError> {
         let settings = EnvironmentSettings {
             env: Arc::clone(&confinement.env),
             withheld: Arc::clone(&confinement.withheld),
@@ -479,7 +487,7 @@ impl ShellService {
         });
         // If the cache is full, the oldest sandbox is removed. Commands that are running in it hold
         // their own reference.
-        entries.truncate(MOST_STANDING - 1);
+        entries.truncate(MAX_CACHED_SANDBOXES - 1);
         entries.insert(
             0,
             CachedSandbox {
@@ -527,7 +535,9 @@ impl ShellService {
     }
 
     fn lock_waiting_calls(&self) -> MutexGuard<'_, HashMap<CallId, WaitingCall>> {
-        self.waiting_calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting_calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

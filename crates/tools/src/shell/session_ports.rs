@@ -10,7 +10,9 @@ use std::{
     sync::Arc,
 };
 
-use haft_sandbox::{CommandNetwork, NetworkId, PROXY_PORT, PinnedProcess, ProcessInfo, network::Host};
+use haft_sandbox::{
+    CommandNetwork, NetworkId, PROXY_PORT, PinnedProcess, ProcessInfo, network::Host,
+};
 
 use super::{
     ShellService,
@@ -137,7 +139,9 @@ impl SessionPorts {
 
     /// Returns all ports, each with a command that listens on it.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u16, &str)> {
-        self.0.iter().map(|one| (one.socket.port, one.server.as_str()))
+        self.0
+            .iter()
+            .map(|one| (one.socket.port, one.server.as_str()))
     }
 
     /// Creates a result from these listeners.

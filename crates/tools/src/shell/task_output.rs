@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use haft_contract::{
-    ToolAccess, AgentAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects,
-    ToolProfile, ServiceNeed, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
-    ToolPermission,
+    AgentAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects,
+    ServiceNeed, Subagents, TaskKind, TaskStatus, Tool, ToolAccess, ToolError, ToolOutput,
+    ToolPermission, ToolProfile,
 };
 use regex::Regex;
 use schemars::JsonSchema;
@@ -24,9 +24,9 @@ use crate::blocking::blocking;
 
 /// The default and the maximum time to wait, in milliseconds.
 const WAIT: f64 = 30_000.0;
-const LONGEST_WAIT: f64 = 600_000.0;
+const MAX_WAIT: f64 = 600_000.0;
 /// The maximum output of one result, in bytes. The newest bytes are returned.
-const MOST: usize = 30_000;
+const MAX_COUNT: usize = 30_000;
 
 /// Returns the output of a background task since your last call, and its state.
 ///
@@ -56,7 +56,7 @@ impl Input {
     }
 
     fn wait(&self) -> Option<Duration> {
-        let asked = self.timeout.unwrap_or(WAIT).clamp(0.0, LONGEST_WAIT);
+        let asked = self.timeout.unwrap_or(WAIT).clamp(0.0, MAX_WAIT);
         self.block
             .unwrap_or(true)
             .then(|| Duration::from_secs_f64(asked / 1000.0))
@@ -141,7 +141,7 @@ impl Tool for TaskOutput {
                 .collect();
         }
         let (tasks, asked) = (shell.tasks().clone(), id.clone());
-        let news = blocking(move || tasks.take_output(&asked, MOST)).await?;
+        let news = blocking(move || tasks.take_output(&asked, MAX_COUNT)).await?;
         let news = news.ok_or_else(gone)?;
         let status = match (news.info.status, waited) {
             (TaskStatus::Running, true) => "timeout",

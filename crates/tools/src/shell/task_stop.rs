@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    ToolAccess, AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, CheckOutcome, Effects,
-    ToolProfile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
-    ToolPermission,
+    AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, CheckOutcome, Effects,
+    ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolAccess, ToolError,
+    ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

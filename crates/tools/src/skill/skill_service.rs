@@ -19,7 +19,7 @@ use haft_extensions::{
 use serde_json::json;
 
 /// The maximum number of files that one command may mention.
-const MOST_MENTIONS: usize = 20;
+const MAX_MENTIONS: usize = 20;
 
 /// The skills of a session, as a service for `Skill` and for front ends that parse user input.
 #[derive(Debug, Clone)]
@@ -212,7 +212,7 @@ impl SkillService {
             }
         }
         mentioned.dedup();
-        for path in mentioned.iter().take(MOST_MENTIONS) {
+        for path in mentioned.iter().take(MAX_MENTIONS) {
             let file = self.mentioned(path);
             let call = ToolUse {
                 id: format!("mention-{path}"),

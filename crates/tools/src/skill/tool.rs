@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Content, Effects, InjectedMessage,
-    LaunchOutcome, LaunchRequest, ToolProfile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
-    ToolError, ToolOutput, ToolPermission, ToolRole,
+    CallContext, Card, CardSection, CheckOutcome, Content, Effects, InjectedMessage, LaunchOutcome,
+    LaunchRequest, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool, ToolAccess, ToolError,
+    ToolOutput, ToolPermission, ToolProfile, ToolRole,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{InvokedSkill, SkillCaller, SkillService};
 
 /// Long, because a subagent may run the skill.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Loads a skill: instructions written for a kind of task.
 ///
@@ -46,7 +46,7 @@ impl Tool for Skill {
             family: "skill".into(),
             search_hint: "skill command instructions slash".into(),
             access: ToolAccess::Anything,
-            timeout: Some(LONGEST),
+            timeout: Some(TIMEOUT),
             deferred: self.is_idle,
             rules: RuleMatch::Text {
                 parameters: &["skill", "args"],

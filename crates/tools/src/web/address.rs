@@ -15,14 +15,14 @@ pub(crate) struct PageUrl {
     pub(crate) port: u16,
 }
 
-const LONGEST: usize = 4_000;
+const MAX_LENGTH: usize = 4_000;
 
 impl PageUrl {
     /// Parses an address that a model wrote. The error explains what to write instead.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        if text.len() > LONGEST {
-            return Err(format!("the URL is longer than {LONGEST} bytes"));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("the URL is longer than {MAX_LENGTH} bytes"));
         }
         if let Some(odd) = text
             .chars()
@@ -52,7 +52,7 @@ impl PageUrl {
     /// Resolves a link or redirect against this address.
     pub(crate) fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.trim();
-        if location.len() > LONGEST || location.chars().any(char::is_control) {
+        if location.len() > MAX_LENGTH || location.chars().any(char::is_control) {
             return Err("it points to an address that cannot be read".to_owned());
         }
         let url = self.url.join(location);

@@ -10,8 +10,8 @@ use std::{
 use super::page::FetchedPage;
 
 /// The maximum number of cached pages, and of their bytes.
-const MOST_PAGES: usize = 64;
-const MOST_BYTES: usize = 32 << 20;
+const MAX_PAGES: usize = 64;
+const MAX_BYTES: usize = 32 << 20;
 
 pub(super) struct PageCache {
     lasts: Duration,
@@ -51,7 +51,7 @@ impl PageCache {
         let bytes = |pages: &VecDeque<CachedPage>| -> usize {
             pages.iter().map(|kept| kept.page.weight()).sum()
         };
-        while pages.len() > MOST_PAGES || (pages.len() > 1 && bytes(&pages) > MOST_BYTES) {
+        while pages.len() > MAX_PAGES || (pages.len() > 1 && bytes(&pages) > MAX_BYTES) {
             pages.pop_front();
         }
     }
@@ -62,7 +62,10 @@ mod tests {
     use super::*;
 
     fn page(text: &str) -> Arc<FetchedPage> {
-        Arc::new(FetchedPage::from_text("https://a.example/", text.to_owned()))
+        Arc::new(FetchedPage::from_text(
+            "https://a.example/",
+            text.to_owned(),
+        ))
     }
 
     #[test]
@@ -79,12 +82,12 @@ mod tests {
     #[test]
     fn the_oldest_goes_first() {
         let cache = PageCache::new(Duration::from_secs(60));
-        for number in 0..=MOST_PAGES {
+        for number in 0..=MAX_PAGES {
             cache.insert(&number.to_string(), &page("x"));
         }
         assert!(cache.find("0").is_none());
         assert!(cache.find("1").is_some());
-        let large = page(&"x".repeat(MOST_BYTES));
+        let large = page(&"x".repeat(MAX_BYTES));
         cache.insert("large", &large);
         assert!(cache.find("1").is_none() && cache.find("large").is_some());
     }

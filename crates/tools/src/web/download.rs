@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{WebFetch, WebSession, address::PageUrl};
 
 /// The maximum number of redirects.
-const MOST_HOPS: usize = 10;
+const MAX_HOPS: usize = 10;
 /// The time limit for resolving a name.
 const RESOLVING: Duration = Duration::from_secs(10);
 
@@ -57,7 +57,7 @@ impl Downloader<'_> {
         let mut left = self.web.limits.timeout;
         let mut known = HashMap::new();
         let mut address = start.upgraded();
-        for _ in 0..=MOST_HOPS {
+        for _ in 0..=MAX_HOPS {
             let addresses = match known.get(&address.host) {
                 Some(addresses) => Vec::clone(addresses),
                 None => {
@@ -97,7 +97,7 @@ impl Downloader<'_> {
             }));
         }
         Err(ToolError::Failed(format!(
-            "{} redirects more than {MOST_HOPS} times, the last time to {}. It may be a loop, or require a \
+            "{} redirects more than {MAX_HOPS} times, the last time to {}. It may be a loop, or require a \
              cookie: fetch another page.",
             self.url(),
             address.url

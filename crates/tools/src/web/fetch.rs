@@ -6,8 +6,9 @@
 use std::{fmt::Write, sync::Arc, time::Instant};
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Content, Effects, PermissionMode,
-    ToolProfile, RuleMatch, ServiceNeed, SmallModel, Tool, ToolError, ToolOutput, ToolUse, WebFetcher,
+    CallContext, Card, CardSection, CheckOutcome, Content, Effects, PermissionMode, RuleMatch,
+    ServiceNeed, SmallModel, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile, ToolUse,
+    WebFetcher,
 };
 use haft_sandbox::network::SpecialAddress;
 use schemars::JsonSchema;

@@ -17,9 +17,9 @@ use url::Url;
 use super::html_sanitizer::{SanitizedHtml, sanitize};
 
 /// Shorter main content is ignored…
-const LEAST_CONTENT: usize = 250;
+const MIN_CONTENT: usize = 250;
 /// …and so is main content with less than this fraction of the text.
-const LEAST_SHARE: usize = 4;
+const MIN_SHARE: usize = 4;
 /// Stack size: trees are processed recursively. [`html_sanitizer`](super::html_sanitizer) limits
 /// their depth.
 const STACK: usize = 64 << 20;
@@ -27,9 +27,9 @@ const STACK: usize = 64 << 20;
 /// The minimum length of a part of a large page. The tree of a short part fits in the processor's
 /// cache, and the next one reuses the same memory: a single tree for everything takes twice as
 /// long.
-const LEAST_PART: usize = 32 << 10;
+const MIN_PART: usize = 32 << 10;
 /// The maximum number of parts that are converted at the same time.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// A page as Markdown.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -59,7 +59,9 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
 
 /// Runs these functions in parallel, each in a thread with a large stack. Returns `None` if one of
 /// them failed.
-fn run_in_parallel<T: Send, F: FnOnce() -> T + Send>(work: impl IntoIterator<Item = F>) -> Option<Vec<T>> {
+fn run_in_parallel<T: Send, F: FnOnce() -> T + Send>(
+    work: impl IntoIterator<Item = F>,
+) -> Option<Vec<T>> {
     thread::scope(|scope| {
         let start = |work| {
             let builder = thread::Builder::new().stack_size(STACK);
@@ -85,7 +87,7 @@ fn small(page: &SanitizedHtml) -> (String, bool) {
 
 /// Converts a large page in parts, in several threads.
 fn large(page: &SanitizedHtml, threads: usize) -> Option<(String, bool)> {
-    let is_enough = |main: &Range<usize>| main.len() >= page.html.len() / LEAST_SHARE;
+    let is_enough = |main: &Range<usize>| main.len() >= page.html.len() / MIN_SHARE;
     let main = page.main.clone().filter(is_enough);
     let is_main = main.is_some();
     let parts = parts(page, main.unwrap_or(0..page.html.len()));
@@ -100,9 +102,12 @@ fn large(page: &SanitizedHtml, threads: usize) -> Option<(String, bool)> {
             converted.push((at, tidy(&markdown(part))));
         }
     };
-    let threads = threads.min(MOST_THREADS).min(parts.len());
+    let threads = threads.min(MAX_THREADS).min(parts.len());
     let mut texts = vec![String::new(); parts.len()];
-    for (at, text) in run_in_parallel((0..threads).map(|_| convert))?.into_iter().flatten() {
+    for (at, text) in run_in_parallel((0..threads).map(|_| convert))?
+        .into_iter()
+        .flatten()
+    {
         texts[at] = text;
     }
     Some((joined(&texts), is_main))
@@ -113,7 +118,7 @@ fn parts(page: &SanitizedHtml, shown: Range<usize>) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = shown.start;
     for cut in page.cuts.iter().copied() {
-        if cut >= start + LEAST_PART && cut < shown.end {
+        if cut >= start + MIN_PART && cut < shown.end {
             parts.push(&page.html[start..cut]);
             start = cut;
         }
@@ -145,7 +150,7 @@ fn main_content(page: &SanitizedHtml) -> Option<String> {
     let mut reader = Readability::new(page.html.as_str(), None, Some(config)).ok()?;
     let article = reader.parse().ok()?;
     let length = article.text_content.trim().len();
-    let is_enough = length >= LEAST_CONTENT && length >= page.text_bytes / LEAST_SHARE;
+    let is_enough = length >= MIN_CONTENT && length >= page.text_bytes / MIN_SHARE;
     is_enough.then(|| article.content.to_string())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! HTML parsers repair broken HTML. For some pages the repair takes hours or creates a tree that is
 //! a million elements deep. So a page is first sanitized here: in one pass, with time and memory
-//! linear in its length. The result is well nested, at most [`DEEPEST`] levels deep, and has only
+//! linear in its length. The result is well nested, at most [`MAX_DEPTH`] levels deep, and has only
 //! tags and attributes that matter for the text.
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
@@ -15,13 +15,13 @@ use super::tags::{RawTag, TagKind, find_end, next_attribute, read_tag};
 /// longer than everything else, so only its `main` and `article` elements define the main content.
 const LARGE: usize = 512 << 10;
 /// The maximum nesting depth of elements.
-const DEEPEST: usize = 160;
+const MAX_DEPTH: usize = 160;
 /// The maximum number of elements of a page. Of further elements, only the text remains.
-const MOST_TAGS: usize = 150_000;
+const MAX_TAGS: usize = 150_000;
 /// The minimum number of bytes between two cut positions.
 const BETWEEN_CUTS: usize = 8 << 10;
 /// The maximum length of an attribute value, in bytes.
-const LONGEST_VALUE: usize = 2_000;
+const MAX_VALUE: usize = 2_000;
 
 /// A sanitized page.
 pub(super) struct SanitizedHtml {
@@ -165,7 +165,7 @@ impl<'a> HtmlSanitizer<'a> {
             return;
         }
         self.tags += 1;
-        if self.tags > MOST_TAGS {
+        if self.tags > MAX_TAGS {
             self.out.push('\n');
             return;
         }
@@ -174,8 +174,8 @@ impl<'a> HtmlSanitizer<'a> {
             self.write_start(&tag);
             return;
         }
-        if self.open.len() >= DEEPEST {
-            if self.beyond.len() < MOST_TAGS {
+        if self.open.len() >= MAX_DEPTH {
+            if self.beyond.len() < MAX_TAGS {
                 self.beyond.push(tag.name);
             }
             return;
@@ -288,7 +288,7 @@ impl<'a> HtmlSanitizer<'a> {
                 continue;
             }
             kept += 1;
-            if kept > ATTRIBUTES.len() || value.len() > LONGEST_VALUE {
+            if kept > ATTRIBUTES.len() || value.len() > MAX_VALUE {
                 continue;
             }
             let value = match *name {
@@ -399,8 +399,8 @@ mod tests {
             "</div>".repeat(1_000_000)
         );
         let tame = tamed(&deep);
-        assert_eq!(tame.matches("<div>").count(), DEEPEST);
-        assert_eq!(tame.matches("</div>").count(), DEEPEST);
+        assert_eq!(tame.matches("<div>").count(), MAX_DEPTH);
+        assert_eq!(tame.matches("</div>").count(), MAX_DEPTH);
         assert!(tame.ends_with("y"), "the end is lost");
     }
 

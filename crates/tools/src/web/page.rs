@@ -326,7 +326,12 @@ mod tests {
             ),
             ("text/plain", "/x", b"a\0b", ResponseKind::File("bin")),
             ("application/zip", "/x", b"PK", ResponseKind::File("bin")),
-            ("application/octet-stream", "/x", b"plain", ResponseKind::Text),
+            (
+                "application/octet-stream",
+                "/x",
+                b"plain",
+                ResponseKind::Text,
+            ),
             (
                 "application/octet-stream",
                 "/x",

@@ -6,8 +6,8 @@
 use std::{fmt::Write, time::Instant};
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CheckOutcome, Effects, ToolProfile, RuleMatch, ServiceNeed, Tool,
-    ToolError, ToolOutput, ToolUse, WebQuery, WebSearchResults, WebSearcher,
+    CallContext, Card, CheckOutcome, Effects, RuleMatch, ServiceNeed, Tool, ToolAccess, ToolError,
+    ToolOutput, ToolProfile, ToolUse, WebQuery, WebSearchResults, WebSearcher,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,9 +20,9 @@ use super::{
 use crate::plural::counted;
 
 /// The maximum number of results that are shown.
-const MOST_HITS: usize = 20;
-const LONGEST_SNIPPET: usize = 500;
-const LONGEST_QUERY: usize = 1_000;
+const MAX_HITS: usize = 20;
+const MAX_SNIPPET: usize = 500;
+const MAX_QUERY: usize = 1_000;
 
 const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<WebSearcher>()];
 
@@ -71,9 +71,9 @@ impl Tool for WebSearch {
 
     async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         let length = input.query.trim().chars().count();
-        if !(2..=LONGEST_QUERY).contains(&length) {
+        if !(2..=MAX_QUERY).contains(&length) {
             return Err(ToolError::Refused(format!(
-                "`query` has {}; it takes 2 to {LONGEST_QUERY}",
+                "`query` has {}; it takes 2 to {MAX_QUERY}",
                 counted(length as u64, "character")
             )));
         }
@@ -191,7 +191,7 @@ async fn by_tool(name: &str, query: &WebQuery, cx: &CallContext) -> Result<Strin
 fn answer(input: &Input, cx: &CallContext, found: WebSearchResults, began: Instant) -> ToolOutput {
     let mut lines = String::new();
     let mut content = Vec::new();
-    for (number, hit) in found.hits.iter().take(MOST_HITS).enumerate() {
+    for (number, hit) in found.hits.iter().take(MAX_HITS).enumerate() {
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let title = match line(&hit.title) {
             title if title.is_empty() => "(no title)".to_owned(),
@@ -201,7 +201,7 @@ fn answer(input: &Input, cx: &CallContext, found: WebSearchResults, began: Insta
         let mut value = json!({"title": hit.title, "url": hit.url});
         if let Some(snippet) = &hit.snippet {
             let snippet = line(snippet);
-            let end = snippet.floor_char_boundary(LONGEST_SNIPPET);
+            let end = snippet.floor_char_boundary(MAX_SNIPPET);
             let _ = writeln!(lines, "   {}", &snippet[..end]);
             value["snippet"] = json!(snippet[..end]);
         }

@@ -20,14 +20,14 @@ use haft_sandbox::network::{NameResolver, SystemResolver};
 use super::cache::PageCache;
 
 /// The time for which pages are cached.
-const KEPT: Duration = Duration::from_secs(15 * 60);
+const CACHE_TIME: Duration = Duration::from_secs(15 * 60);
 /// The time limit for a page, including redirects.
 const WHOLE: Duration = Duration::from_secs(30);
 /// The maximum size of a page, unpacked, in bytes.
-const LONGEST: usize = 10 << 20;
-const MOST_SEARCHES: u32 = 200;
+const MAX_LENGTH: usize = 10 << 20;
+const MAX_SEARCHES: u32 = 200;
 /// The maximum total size of the files of a session, in bytes.
-const MOST_KEPT: u64 = 256 << 20;
+const MAX_STORED: u64 = 256 << 20;
 
 /// The web limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +45,10 @@ pub struct WebLimits {
 impl Default for WebLimits {
     fn default() -> Self {
         Self {
-            cache_ttl: KEPT,
+            cache_ttl: CACHE_TIME,
             timeout: WHOLE,
-            max_page_bytes: LONGEST,
-            max_searches: MOST_SEARCHES,
+            max_page_bytes: MAX_LENGTH,
+            max_searches: MAX_SEARCHES,
         }
     }
 }
@@ -139,8 +139,8 @@ impl WebSession {
             .mode(0o700)
             .create(&self.folder)?;
         let length = bytes.len() as u64;
-        if self.stored_bytes.load(Ordering::Acquire) + length > MOST_KEPT {
-            let why = format!("this session has already stored {} MB", MOST_KEPT >> 20);
+        if self.stored_bytes.load(Ordering::Acquire) + length > MAX_STORED {
+            let why = format!("this session has already stored {} MB", MAX_STORED >> 20);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
         }
         let mut options = OpenOptions::new();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The maximum length of a tag name in bytes; longer names are cut off.
-const LONGEST_NAME: usize = 40;
+const MAX_NAME: usize = 40;
 
 /// The meaning of a tag.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,7 +68,7 @@ pub(super) fn read_tag(inside: &str) -> Option<RawTag<'_>> {
     };
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ':';
     let end = inside.find(|c| !is_name(c)).unwrap_or(inside.len());
-    let name = &inside[..end.min(LONGEST_NAME)];
+    let name = &inside[..end.min(MAX_NAME)];
     let name = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => Cow::Owned(name.to_ascii_lowercase()),
         false => Cow::Borrowed(name),

@@ -11,7 +11,7 @@ use haft_contract::CancellationToken;
 
 use super::{
     git::GitRunner,
-    marker::{WorktreeMarker, MarkerLock, PendingWorktreeMarker},
+    marker::{MarkerLock, PendingWorktreeMarker, WorktreeMarker},
 };
 
 /// The folder for worktrees in a checkout.
@@ -21,7 +21,7 @@ pub(super) const PLACE: &str = ".claude/worktrees";
 const IGNORE: &str = "*\n";
 
 /// The maximum length of a name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// A checkout, with the settings for running git in it.
 #[derive(Debug, Clone)]
@@ -71,10 +71,10 @@ pub(super) fn directory_name(name: &str) -> Result<String, String> {
     let wrong = |why: &str| {
         Err(format!(
             "{name:?} is not a valid name for a worktree: {why}. Use letters, digits, dots, dashes and underscores, in \
-             parts separated by `/`, at most {LONGEST_NAME} characters."
+             parts separated by `/`, at most {MAX_NAME} characters."
         ))
     };
-    if name.is_empty() || name.chars().count() > LONGEST_NAME {
+    if name.is_empty() || name.chars().count() > MAX_NAME {
         return wrong("it is empty or too long");
     }
     for part in name.split('/') {

@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolProfile, RuleMatch,
-    ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
+    CallContext, Card, CheckOutcome, ContextPatch, Effects, RuleMatch, ServiceNeed, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

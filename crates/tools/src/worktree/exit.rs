@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolProfile, ServiceNeed, Tool,
-    ToolError, ToolOutput, ToolPermission,
+    CallContext, Card, CheckOutcome, ContextPatch, Effects, ServiceNeed, Tool, ToolAccess,
+    ToolError, ToolOutput, ToolPermission, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -6,10 +6,10 @@ use haft_contract::CancellationToken;
 use tokio::{io::AsyncReadExt, process::Command};
 
 /// The time limit for git, longer than any reasonable checkout takes.
-const LONGEST: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The maximum output that is read, in bytes.
-const MOST_PRINTED: u64 = 1 << 20;
+const MAX_PRINTED: u64 = 1 << 20;
 
 /// Settings that override the configuration of the repository.
 const SAFE: [(&str, &str); 15] = [
@@ -56,7 +56,10 @@ pub(super) struct GitOutput {
 impl GitRunner {
     /// Prepares to run git in a directory; filters from the configuration of its repository are
     /// disabled.
-    pub(super) async fn for_directory(directory: &Path, cancel: &CancellationToken) -> Result<Self, String> {
+    pub(super) async fn for_directory(
+        directory: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<Self, String> {
         let mut git = Self::default();
         for (name, value) in SAFE {
             git.set(name, value);
@@ -167,8 +170,8 @@ impl GitRunner {
             GitOutput { stdout, stderr, ok }
         };
         tokio::select! {
-            done = tokio::time::timeout(LONGEST, work) => {
-                done.map_err(|_| format!("git did not end within {} s", LONGEST.as_secs()))
+            done = tokio::time::timeout(TIMEOUT, work) => {
+                done.map_err(|_| format!("git did not end within {} s", TIMEOUT.as_secs()))
             }
             () = cancel.cancelled() => Err("it was interrupted".to_owned()),
         }
@@ -178,7 +181,7 @@ impl GitRunner {
 async fn printed(from: Option<impl AsyncReadExt + Unpin>) -> String {
     let mut bytes = Vec::new();
     if let Some(mut from) = from {
-        let _ = (&mut from).take(MOST_PRINTED).read_to_end(&mut bytes).await;
+        let _ = (&mut from).take(MAX_PRINTED).read_to_end(&mut bytes).await;
         // The rest is read and discarded, so that git can finish.
         let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
     }

@@ -1,7 +1,7 @@
 //! What a call touches, what it is filled up to before anyone judges it, and how it ends when it is
 //! cancelled.
 
-use haft_contract::{ToolAccess, Effects, ToolError};
+use haft_contract::{Effects, ToolAccess, ToolError};
 use serde_json::{Value, json};
 
 use crate::session::{Session, tool};

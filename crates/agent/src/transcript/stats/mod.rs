@@ -25,16 +25,16 @@ pub(super) use self::short_lines::{ShortLine, ShortLines};
 use super::line_format::{REPLY, STARTED};
 
 /// The maximum number of open calls. Beyond it, the oldest one is counted without a result.
-const MOST_OPEN: usize = 1_024;
+const MAX_OPEN: usize = 1_024;
 
 /// The maximum number of open replies. The lines of a reply are close together.
-const MOST_REPLIES: usize = 64;
+const MAX_REPLIES: usize = 64;
 
 /// The maximum number of models and of tools with their own counters.
-const MOST_NAMES: usize = 1_000;
+const MAX_NAMES: usize = 1_000;
 
 /// The maximum length of a name in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// The name of the counter for all other models or tools.
 const OTHERS: &str = "(others)";
@@ -207,7 +207,7 @@ impl StatsReader {
                     started: None,
                 };
                 open.calls.push_back(call);
-                if open.calls.len() > MOST_OPEN
+                if open.calls.len() > MAX_OPEN
                     && let Some(oldest) = open.calls.pop_front()
                 {
                     self.count_call(oldest, None);
@@ -277,7 +277,7 @@ impl StatsReader {
                 usage,
             }),
         }
-        if open.replies.len() > MOST_REPLIES
+        if open.replies.len() > MAX_REPLIES
             && let Some(oldest) = open.replies.pop_front()
         {
             self.count_reply(oldest);
@@ -362,12 +362,12 @@ fn hash_of(what: impl Hash) -> u64 {
 }
 
 fn name_of(name: &str) -> String {
-    name.chars().take(LONGEST_NAME).collect()
+    name.chars().take(MAX_NAME).collect()
 }
 
 /// Returns the counter of a name. Names come from transcripts, so their number must be limited.
 fn entry<T: Default>(counts: &mut BTreeMap<String, T>, name: String) -> &mut T {
-    let name = match counts.len() >= MOST_NAMES && !counts.contains_key(&name) {
+    let name = match counts.len() >= MAX_NAMES && !counts.contains_key(&name) {
         true => OTHERS.to_owned(),
         false => name,
     };

@@ -7,10 +7,10 @@
 use std::io::{self, BufRead};
 
 /// The maximum length of a string in bytes.
-const KEPT: usize = 1_024;
+const MAX_STRING: usize = 1_024;
 
 /// The maximum length of a line after its strings were truncated.
-const LONGEST: usize = 4 << 20;
+const MAX_LENGTH: usize = 4 << 20;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl<R: BufRead> ShortLines<R> {
             let part = &chunk[..end.unwrap_or(chunk.len())];
             for byte in part {
                 if place.keeps(*byte) {
-                    if self.line.len() == LONGEST {
+                    if self.line.len() == MAX_LENGTH {
                         place.too_long = true;
                     }
                     if !place.too_long {
@@ -120,7 +120,7 @@ impl LineScanState {
             }
             b'\\' => self.escape = 5,
             // The string must not be cut inside a character or between two escaped surrogates.
-            _ if byte.is_ascii() && self.read > KEPT => self.dropping = true,
+            _ if byte.is_ascii() && self.read > MAX_STRING => self.dropping = true,
             _ => {}
         }
         !self.dropping

@@ -160,13 +160,13 @@ fn counts_stop_at_their_ends_and_names_are_few() {
     let most = said("a", "r", json!({"type": "text", "text": ""}), u64::MAX, 1);
     let again = said("b", "q", json!({"type": "text", "text": ""}), u64::MAX, 1);
     let mut all = vec![most, again];
-    for number in 0..(MOST_NAMES + 500) {
+    for number in 0..(MAX_NAMES + 500) {
         let id = format!("t{number}");
         let name = format!("{number}{}", "\u{202e}x".repeat(500));
         all.push(said(&id, "r", call(&id, &name), 1, 1));
     }
     let stats = stats_of(&[("s.jsonl", lines(&all))]);
-    assert_eq!(stats.tools.len(), MOST_NAMES + 1);
+    assert_eq!(stats.tools.len(), MAX_NAMES + 1);
     assert_eq!(stats.tools[OTHERS].calls, 500);
     assert!(stats.tools.keys().all(|name| name.chars().count() <= 100));
     assert_eq!(stats.models["large"].replies, 2);

@@ -13,7 +13,7 @@ use haft_contract::{BackgroundTasks, PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
     hooks::{Callback, HookAction, HookEventKind, HookHandler, HookMatcher, Hooks},
-    permissions::{List, RuleSource, RuleSet, SettingsScope},
+    permissions::{List, RuleSet, RuleSource, SettingsScope},
 };
 use haft_extensions::{AgentDefinition, ExtensionOrigin};
 use haft_models::{Price, Prices, ScriptedModel};

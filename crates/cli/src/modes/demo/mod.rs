@@ -17,7 +17,7 @@ use crate::{
     args::{DemoFlags, PermissionModeArg, SessionArgs},
     exit::Exit,
     session,
-    show::{self, RunWatcher, ConsoleStyle},
+    show::{self, ConsoleStyle, RunWatcher},
     signals::StopSignals,
 };
 

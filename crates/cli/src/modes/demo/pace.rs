@@ -37,7 +37,12 @@ impl DemoPace {
     }
 
     /// Prints a user prompt letter by letter.
-    pub(super) async fn type_out(self, mark: &str, text: &str, style: ConsoleStyle) -> io::Result<()> {
+    pub(super) async fn type_out(
+        self,
+        mark: &str,
+        text: &str,
+        style: ConsoleStyle,
+    ) -> io::Result<()> {
         self.pause().await;
         show::drawn_part(&style.bold(mark))?;
         for line in style.wrap(text).lines() {

@@ -155,7 +155,7 @@ async fn serve_all(
                 &Value::Null,
                 &format!(
                     "the line is {bytes} bytes long; the limit is {}. Send less in one call.",
-                    stdin::LONGEST
+                    stdin::MAX_LENGTH
                 ),
             ),
             Some(ExecInput::Failed(error)) => return Err(error.into()),

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// The maximum length of a line in bytes. Longer lines are skipped without being stored.
-pub(crate) const LONGEST: usize = 32 << 20;
+pub(crate) const MAX_LENGTH: usize = 32 << 20;
 
 /// The next item of the input.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl StdinLines {
         let (sender, lines) = tokio::sync::mpsc::unbounded_channel();
         thread::spawn(move || {
             while asked.recv().is_ok() {
-                let Some(line) = read_line(&mut input, LONGEST) else {
+                let Some(line) = read_line(&mut input, MAX_LENGTH) else {
                     return;
                 };
                 if sender.send(line).is_err() {
@@ -146,7 +146,7 @@ impl JsonDocuments {
             }
             self.begun.push(b'\n');
             self.begun.extend_from_slice(&line);
-            if self.begun.len() > LONGEST {
+            if self.begun.len() > MAX_LENGTH {
                 let bytes = self.begun.len() as u64;
                 self.begun = Vec::new();
                 return Some(InputLine::TooLong { bytes });

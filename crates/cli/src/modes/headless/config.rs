@@ -18,7 +18,10 @@ use super::flags::{
 };
 use crate::{VERSION, args::SessionArgs, session};
 
-pub(crate) fn session_config(session: &SessionArgs, flags: &HeadlessFlags) -> anyhow::Result<SessionConfig> {
+pub(crate) fn session_config(
+    session: &SessionArgs,
+    flags: &HeadlessFlags,
+) -> anyhow::Result<SessionConfig> {
     let mut config = session::config(session)?;
     config.model = model(&flags.model)?;
     config.prompts = prompts(&flags.prompts)?;

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use haft::BoxFuture;
-use haft_host::{ServerElicitation, ElicitationAnswer, ElicitationHost, ElicitationKind};
+use haft_host::{ElicitationAnswer, ElicitationHost, ElicitationKind, ServerElicitation};
 use haft_protocol::{ElicitationReply, ElicitationRequest, SessionRequest};
 use serde_json::Value;
 
@@ -35,7 +35,10 @@ impl ElicitationHost for ProgramElicitations {
             && !self.is_unable.load(Ordering::Relaxed)
     }
 
-    fn elicit<'a>(&'a self, asked: &'a ServerElicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
+    fn elicit<'a>(
+        &'a self,
+        asked: &'a ServerElicitation,
+    ) -> BoxFuture<'a, Option<ElicitationAnswer>> {
         Box::pin(async move {
             let waits = self.channel.output.waits();
             let request = SessionRequest::Elicitation(Box::new(request(asked)));

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The maximum length of a line. A widely used reader fails at 2^20 characters.
-const LONGEST: usize = 1_000_000;
+const MAX_LENGTH: usize = 1_000_000;
 
 /// Fields of `tool_use_result` that may be large and that readers can do without.
 const LARGE: [&str; 3] = ["originalFile", "base64", "structuredPatch"];
@@ -37,7 +37,7 @@ pub(super) fn line(message: &impl Serialize) -> serde_json::Result<String> {
             }
         },
         without_data,
-        |message| cut(message, LONGEST / 4),
+        |message| cut(message, MAX_LENGTH / 4),
     ];
     for step in steps {
         step(&mut message);
@@ -65,7 +65,7 @@ fn named((name, value): (&str, Value)) -> (String, Value) {
 }
 
 fn fits(line: &str) -> bool {
-    line.len() < LONGEST || line.chars().count() < LONGEST
+    line.len() < MAX_LENGTH || line.chars().count() < MAX_LENGTH
 }
 
 fn without_large(value: &mut Value) {
@@ -129,7 +129,7 @@ mod tests {
 
     fn made(message: &Value) -> Value {
         let line = line(message).unwrap();
-        assert!(line.chars().count() < LONGEST);
+        assert!(line.chars().count() < MAX_LENGTH);
         serde_json::from_str(&line).unwrap()
     }
 

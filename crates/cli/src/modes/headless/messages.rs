@@ -71,7 +71,12 @@ pub(super) fn init<'a>(began: &'a RunStart, facts: &'a InitFacts) -> SystemMessa
         output_style: (&facts.extensions.output_style).into(),
         agents: Cow::Borrowed(&facts.extensions.agents),
         skills: Cow::Borrowed(&facts.extensions.skills),
-        plugins: facts.extensions.plugins.iter().map(status::plugin).collect(),
+        plugins: facts
+            .extensions
+            .plugins
+            .iter()
+            .map(status::plugin)
+            .collect(),
         untrusted: facts.left_out.as_deref().map(Cow::Borrowed),
         sandbox_warning: facts.sandbox_warning.as_deref().map(Cow::Borrowed),
         mcp_server_errors: status::servers_left_out(&facts.servers),
@@ -87,7 +92,13 @@ fn commands(facts: &InitFacts) -> Cow<'_, [String]> {
     let mut prompts = prompts.peekable();
     match prompts.peek() {
         None => Cow::Borrowed(&facts.extensions.commands),
-        Some(_) => facts.extensions.commands.iter().chain(prompts).cloned().collect(),
+        Some(_) => facts
+            .extensions
+            .commands
+            .iter()
+            .chain(prompts)
+            .cloned()
+            .collect(),
     }
 }
 

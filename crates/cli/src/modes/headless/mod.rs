@@ -95,7 +95,7 @@ fn no_prompt(session: &SessionArgs, flags: &HeadlessFlags) -> String {
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// The maximum size of a prompt on stdin in bytes.
-const LONGEST_PROMPT: u64 = 10 << 20;
+const MAX_PROMPT: u64 = 10 << 20;
 
 /// Builds the start of an interactive session from the same flags.
 pub(crate) fn interactive(
@@ -237,7 +237,11 @@ fn check(flags: &HeadlessFlags) -> anyhow::Result<()> {
 
 /// Returns the prompt from the command line, followed by the contents of stdin. Without any prompt,
 /// returns `None` if the input is a message stream or `may_be` allows it, and fails otherwise.
-async fn prompt(flags: &HeadlessFlags, may_be: bool, silence: &str) -> anyhow::Result<Option<Prompt>> {
+async fn prompt(
+    flags: &HeadlessFlags,
+    may_be: bool,
+    silence: &str,
+) -> anyhow::Result<Option<Prompt>> {
     let given = flags.prompt.clone();
     let given = given.filter(|text| !text.trim().is_empty());
     let mut images = Vec::new();
@@ -307,12 +311,12 @@ fn piped(can_wait: bool) -> anyhow::Result<Vec<u8>> {
         return Ok(Vec::new());
     }
     let mut bytes = Vec::new();
-    let mut input = io::stdin().lock().take(LONGEST_PROMPT + 1);
+    let mut input = io::stdin().lock().take(MAX_PROMPT + 1);
     input
         .read_to_end(&mut bytes)
         .context("stdin cannot be read")?;
     anyhow::ensure!(
-        bytes.len() as u64 <= LONGEST_PROMPT,
+        bytes.len() as u64 <= MAX_PROMPT,
         "more than 10 MB on stdin; put it into a file and name the file in the prompt"
     );
     Ok(bytes)

@@ -19,7 +19,9 @@ impl EventSink for HeadlessOutput {
             SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
             SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
             SessionEvent::Notification { text, .. } => self.put_notification(text),
-            SessionEvent::Ready(facts) => self.set_session_facts(facts.id, InitFacts::from_session(facts)),
+            SessionEvent::Ready(facts) => {
+                self.set_session_facts(facts.id, InitFacts::from_session(facts))
+            }
             SessionEvent::Reset(next) => self.reset_conversation(*next),
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
             SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),

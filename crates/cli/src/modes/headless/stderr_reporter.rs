@@ -11,10 +11,10 @@ use std::{
 use haft::{CallResult, DenialSource};
 use haft_agent::{AgentEvent, AgentEventSink};
 
-use crate::show::{self, RunWatcher, ConsoleStyle};
+use crate::show::{self, ConsoleStyle, RunWatcher};
 
 /// The maximum number of calls that the last line names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 pub(super) struct StderrReporter {
     watch: Option<RunWatcher>,
@@ -90,8 +90,8 @@ fn last_line(refused: &[RefusedCall]) -> Option<String> {
             remedies.push(remedy);
         }
     }
-    let more = calls.len().saturating_sub(MOST_NAMED);
-    calls.truncate(MOST_NAMED);
+    let more = calls.len().saturating_sub(MAX_NAMED);
+    calls.truncate(MAX_NAMED);
     let mut line = format!("refused: {}", calls.join("; "));
     if more > 0 {
         line += &format!("; and {more} more");

@@ -22,7 +22,11 @@ pub(super) struct StreamEventWriter {
 impl StreamEventWriter {
     /// Returns the stream events for a model event. `model` is the requested model, used if the
     /// reply does not name one.
-    pub(super) fn events_for<'e>(&mut self, event: &'e ModelEvent, model: &str) -> Vec<StreamEvent<'e>> {
+    pub(super) fn events_for<'e>(
+        &mut self,
+        event: &'e ModelEvent,
+        model: &str,
+    ) -> Vec<StreamEvent<'e>> {
         let mut told = Vec::new();
         match event {
             ModelEvent::Start { id, model: named } => {

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The maximum length of a message in bytes.
-const LONGEST: usize = 32 * 1024 * 1024;
+const MAX_LENGTH: usize = 32 * 1024 * 1024;
 const READ_AT_ONCE: usize = 64 * 1024;
 
 pub(crate) async fn run(args: SessionArgs, flags: McpServeFlags) -> anyhow::Result<Exit> {
@@ -47,11 +47,11 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServeFlags) -> anyhow::Resu
             match pipes() {
                 Some((input, output)) => {
                     let input = BufReader::with_capacity(READ_AT_ONCE, input);
-                    serve_lines(&server, input, output, LONGEST, stop).await?;
+                    serve_lines(&server, input, output, MAX_LENGTH, stop).await?;
                 }
                 None => {
                     let input = BufReader::with_capacity(READ_AT_ONCE, stdin());
-                    serve_lines(&server, input, stdout(), LONGEST, stop).await?;
+                    serve_lines(&server, input, stdout(), MAX_LENGTH, stop).await?;
                 }
             }
         }
@@ -94,7 +94,10 @@ fn read_address(text: &str) -> anyhow::Result<SocketAddr> {
 
 /// Returns the access control of the HTTP server, and the token if it was generated here and so
 /// must be shown to the user.
-fn access(flags: &McpServeFlags, address: SocketAddr) -> anyhow::Result<(HttpAccess, Option<String>)> {
+fn access(
+    flags: &McpServeFlags,
+    address: SocketAddr,
+) -> anyhow::Result<(HttpAccess, Option<String>)> {
     let mut made = None;
     let mut access = match (flags.no_token, &flags.token_file) {
         (true, _) => {

@@ -7,7 +7,7 @@ use std::{
 
 use haft::{ApprovalAnswer, Content, PermissionMode};
 use haft_agent::Prompt;
-use haft_host::{PromptDelivery, RecentExchanges, KeyReport, MemoryPlace, SessionEvent};
+use haft_host::{KeyReport, MemoryPlace, PromptDelivery, RecentExchanges, SessionEvent};
 use haft_terminal::{
     HistoryItem, Key, ScreenSize, TerminalReply, TextLine, Theme, image::ImageProtocol,
     input::PasteResult, paint::TerminalControl,

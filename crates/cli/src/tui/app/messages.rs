@@ -10,11 +10,11 @@ use haft_terminal::{
 };
 use uuid::Uuid;
 
-use super::{App, AppEffect, RunState, AppSessionState};
+use super::{App, AppEffect, AppSessionState, RunState};
 use crate::tui::{ask::QuestionId, history_file::PromptHistoryEntry, queue::WaitingMessage};
 
 /// The maximum number of remembered messages that were delivered before their ids were known.
-const MOST_EARLY: usize = 16;
+const MAX_EARLY_DELIVERIES: usize = 16;
 
 impl App {
     /// Sends the draft as a message.
@@ -80,7 +80,10 @@ impl App {
     }
 
     pub(super) fn wake_session(&mut self) {
-        if matches!(self.session, AppSessionState::Missing | AppSessionState::Over) {
+        if matches!(
+            self.session,
+            AppSessionState::Missing | AppSessionState::Over
+        ) {
             // Opening may succeed now, for example because a key was set or a file was repaired.
             self.session = AppSessionState::Opening;
             self.effects.push(AppEffect::Open);
@@ -145,7 +148,7 @@ impl App {
                 self.remove_chip_contents(&message.parts);
             }
             None => {
-                self.delivered_early.truncate(MOST_EARLY - 1);
+                self.delivered_early.truncate(MAX_EARLY_DELIVERIES - 1);
                 self.delivered_early.insert(0, id);
             }
         }

@@ -390,7 +390,9 @@ impl App {
         // Unsent messages return to the editor.
         for effect in std::mem::take(&mut self.unsent).into_iter().rev() {
             let text = match effect {
-                AppEffect::SendPrompt { prompt, .. } => crate::tui::events::text_of(&prompt.content),
+                AppEffect::SendPrompt { prompt, .. } => {
+                    crate::tui::events::text_of(&prompt.content)
+                }
                 AppEffect::Command(line) => line,
                 _ => continue,
             };

@@ -15,7 +15,11 @@ pub(super) fn accept_edits() -> ApprovalAnswer {
 }
 
 /// Returns an approval that adds rules and saves them in the chosen place.
-pub(super) fn allow_and_save(request: &ApprovalRequest, rules: &str, place: usize) -> ApprovalAnswer {
+pub(super) fn allow_and_save(
+    request: &ApprovalRequest,
+    rules: &str,
+    place: usize,
+) -> ApprovalAnswer {
     let rules = rules.split('\n').flat_map(split_rules);
     let scope = request.destinations.get(place).map(|place| place.scope);
     ApprovalAnswer::Updated {

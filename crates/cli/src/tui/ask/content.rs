@@ -13,7 +13,7 @@ use super::super::{cards, ui_style::UiStyle};
 use crate::show::{distinct, distinct_line, from_here};
 
 /// The maximum column at which the meaning of a command line's part begins.
-const WIDEST_PART: usize = 40;
+const MAX_PART_WIDTH: usize = 40;
 
 /// The indent of continuation rows of a diff line, so that they are not mistaken for other lines.
 const BEHIND_NUMBER: usize = 4;
@@ -177,8 +177,8 @@ fn part_rows(parts: &[ApprovalPart], look: &UiStyle) -> Vec<TextLine> {
     let width = |text: &str| TextLine::plain(text).width();
     let widths = shown.iter().map(|(text, _)| width(text));
     // A longer part does not move the column of the others.
-    let widest = widths.filter(|width| *width <= WIDEST_PART).max();
-    let widest = widest.unwrap_or(WIDEST_PART / 2);
+    let widest = widths.filter(|width| *width <= MAX_PART_WIDTH).max();
+    let widest = widest.unwrap_or(MAX_PART_WIDTH / 2);
     let row_width = look.size.row_width();
     let mut rows = Vec::new();
     for (text, part) in shown {

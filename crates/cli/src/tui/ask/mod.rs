@@ -151,7 +151,13 @@ impl OpenQuestions {
         self.put(id, None, ask, last_key);
     }
 
-    fn put(&mut self, id: QuestionId, call: Option<String>, ask: AskKind, last_key: Option<Instant>) {
+    fn put(
+        &mut self,
+        id: QuestionId,
+        call: Option<String>,
+        ask: AskKind,
+        last_key: Option<Instant>,
+    ) {
         self.questions.push(WaitingQuestion {
             id,
             call,

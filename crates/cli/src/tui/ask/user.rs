@@ -199,7 +199,11 @@ impl UserAsk {
         }
         line.push(&one_line(&question.question), TextStyle::new().bold());
         if self.asked.questions.len() > 1 {
-            let text = format!("   {} of {}", self.question_index + 1, self.asked.questions.len());
+            let text = format!(
+                "   {} of {}",
+                self.question_index + 1,
+                self.asked.questions.len()
+            );
             line.push(&text, look.theme.faint);
         }
         if let Some(until) = self.deadline {

@@ -15,7 +15,7 @@ use haft_search::{IndexSettings, SearchEngine, SharedEngine};
 use serde_json::Value;
 
 use super::{
-    CompletionEntry, CompletionKind, CompletionQuery, MOST_ROWS,
+    CompletionEntry, CompletionKind, CompletionQuery, MAX_ROWS,
     files::{self, FileList, FilePlaces},
     rank,
 };
@@ -109,7 +109,7 @@ impl Completer {
     fn commands(&self, query: &CompletionQuery) -> Vec<CompletionEntry> {
         let commands = lock(&self.0.commands);
         let names = commands.iter().map(|command| command.name.as_str());
-        let best = rank::best(names, &query.query, false, MOST_ROWS);
+        let best = rank::best(names, &query.query, false, MAX_ROWS);
         let best = best.into_iter().filter_map(|place| commands.get(place));
         best.map(|command| CompletionEntry {
             label: format!("/{}", command.name),
@@ -135,7 +135,7 @@ impl Completer {
             best_of(&names, typed)
         } else if let Some(command) = &self.0.settings.file_suggestion {
             let mut names = files::suggested(command, typed, cwd).unwrap_or_default();
-            names.truncate(MOST_ROWS);
+            names.truncate(MAX_ROWS);
             names
         } else {
             let list = self.list();
@@ -214,7 +214,7 @@ fn is_hidden(name: &str) -> bool {
 }
 
 fn best_of(names: &[&str], typed: &str) -> Vec<String> {
-    let best = rank::best(names.iter().copied(), typed, true, MOST_ROWS);
+    let best = rank::best(names.iter().copied(), typed, true, MAX_ROWS);
     let best = best.into_iter().filter_map(|place| names.get(place));
     best.map(|name| (*name).to_owned()).collect()
 }

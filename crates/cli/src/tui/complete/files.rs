@@ -16,16 +16,16 @@ use haft_search::{EntryKind, GlobQuery, SearchEngine, StopCondition, list_direct
 use serde_json::json;
 
 /// The maximum number of files; the newest are kept.
-const MOST_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// The time limit of a scan. After it, the scan returns the files found so far.
-const LONGEST_WALK: Duration = Duration::from_secs(2);
+const MAX_WALK_TIME: Duration = Duration::from_secs(2);
 
 /// The timeout of the user's command.
-const LONGEST_COMMAND: Duration = Duration::from_secs(5);
+const MAX_COMMAND: Duration = Duration::from_secs(5);
 
 /// The maximum amount of output that is read from the user's command, in bytes.
-const MOST_PRINTED: u64 = 1 << 20;
+const MAX_PRINTED: u64 = 1 << 20;
 
 /// The contents of a folder as relative paths. Folder names end in `/`.
 #[derive(Debug, Default)]
@@ -37,10 +37,10 @@ pub(super) struct FileList {
 pub(super) fn walk(engine: &SearchEngine, root: &Path, respect_gitignore: bool) -> FileList {
     let query = GlobQuery {
         respect_ignore: respect_gitignore,
-        limit: Some(MOST_FILES),
+        limit: Some(MAX_FILES),
         ..GlobQuery::new("**", root)
     };
-    let report = engine.glob(&query, &StopCondition::after(LONGEST_WALK));
+    let report = engine.glob(&query, &StopCondition::after(MAX_WALK_TIME));
     let paths = report.map(|report| report.paths).unwrap_or_default();
     let mut folders = BTreeSet::new();
     let mut files = Vec::with_capacity(paths.len());
@@ -80,7 +80,7 @@ pub(super) fn listed(typed: &str, cwd: &Path, home: Option<&Path>) -> Option<Fil
     let mut names: Vec<String> = list
         .names
         .iter()
-        .take(MOST_FILES)
+        .take(MAX_FILES)
         .filter_map(|(name, kind)| named(folder, name, *kind, &place))
         .collect();
     names.sort_unstable();
@@ -124,10 +124,10 @@ pub(super) fn suggested(command: &str, query: &str, cwd: &Path) -> Option<Vec<St
         let _ = to.write_all(input.as_bytes());
         drop(to);
         let mut printed = Vec::new();
-        let _ = from.take(MOST_PRINTED).read_to_end(&mut printed);
+        let _ = from.take(MAX_PRINTED).read_to_end(&mut printed);
         printed
     });
-    let has_ended = wait(&mut child, LONGEST_COMMAND);
+    let has_ended = wait(&mut child, MAX_COMMAND);
     if has_ended != Some(true) {
         end(&mut child);
         return None;

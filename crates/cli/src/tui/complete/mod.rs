@@ -14,7 +14,7 @@ pub(crate) use completer::{CompletableCommand, Completer, CompletionSettings};
 pub(crate) use query::{CompletionKind, CompletionQuery, completion_query};
 
 /// The maximum number of completions that are shown.
-pub(crate) const MOST_ROWS: usize = 8;
+pub(crate) const MAX_ROWS: usize = 8;
 
 /// A completion. Its texts are not cleaned; the drawing code cleans them.
 #[derive(Debug, Clone, PartialEq, Eq)]

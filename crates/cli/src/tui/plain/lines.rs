@@ -11,10 +11,10 @@ use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook};
 use crate::show;
 
 /// The maximum number of lines shown of a result.
-const MOST_LINES: usize = 10;
+const MAX_LINES: usize = 10;
 
 /// The maximum number of lines shown of a diff.
-const MOST_DIFF_LINES: usize = 20;
+const MAX_DIFF_LINES: usize = 20;
 
 /// The line width. Practically unlimited: the terminal or the screen reader wraps lines.
 const NO_EDGE: usize = 100_000;
@@ -205,9 +205,9 @@ fn prefixed(beginning: &str, text: &str) -> Vec<String> {
 /// Like [`prefixed`], but for a text that may be long: returns only its beginning.
 fn beginning(beginning: &str, text: &str) -> Vec<String> {
     let mut lines = prefixed(beginning, text);
-    if lines.len() > MOST_LINES {
-        let more = lines.len() - MOST_LINES;
-        lines.truncate(MOST_LINES);
+    if lines.len() > MAX_LINES {
+        let more = lines.len() - MAX_LINES;
+        lines.truncate(MAX_LINES);
         lines.push(format!("{beginning} … and {more} more lines"));
     }
     lines
@@ -234,11 +234,11 @@ impl PlainLines {
         for piece in &card.body {
             let (body, most): (Vec<&str>, usize) = match piece {
                 CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) => {
-                    (text.lines().collect(), MOST_LINES)
+                    (text.lines().collect(), MAX_LINES)
                 }
                 CardSection::Diff(hunks) => {
                     let changed = hunks.iter().flat_map(|hunk| &hunk.lines);
-                    (changed.map(String::as_str).collect(), MOST_DIFF_LINES)
+                    (changed.map(String::as_str).collect(), MAX_DIFF_LINES)
                 }
             };
             let shown = body.iter().take(most);

@@ -7,10 +7,10 @@ use haft_host::{
 };
 
 /// The maximum number of exchanges shown of a resumed conversation.
-const MOST_EXCHANGES: usize = 3;
+const MAX_EXCHANGES: usize = 3;
 
 /// The maximum number of lines shown per exchange.
-const MOST_LINES: usize = 60;
+const MAX_LINES: usize = 60;
 
 /// Returns the trust question, or `None` if nothing needs trust.
 pub(super) fn trust_lines(report: &TrustReport) -> Option<Vec<String>> {
@@ -78,7 +78,7 @@ pub(super) fn earlier_lines(config: &SessionConfig) -> Vec<String> {
                 || session.id.to_string().starts_with(name.as_str())
         }),
     };
-    let Some(earlier) = session.and_then(|session| exchanges(&session.path, MOST_EXCHANGES).ok())
+    let Some(earlier) = session.and_then(|session| exchanges(&session.path, MAX_EXCHANGES).ok())
     else {
         return Vec::new();
     };
@@ -105,8 +105,8 @@ pub(super) fn earlier_lines(config: &SessionConfig) -> Vec<String> {
                 ExchangePart::Image(_) => {}
             }
         }
-        let more = own.len().saturating_sub(MOST_LINES);
-        own.truncate(MOST_LINES);
+        let more = own.len().saturating_sub(MAX_LINES);
+        own.truncate(MAX_LINES);
         lines.extend(own);
         if more > 0 {
             lines.push(format!("haft: {more} more lines"));

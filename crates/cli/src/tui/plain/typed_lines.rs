@@ -21,7 +21,7 @@ pub(super) struct TypedLine {
 }
 
 /// The maximum line length in bytes, including the line end, that a terminal in line mode delivers.
-const LONGEST_LINE: usize = 4096;
+const MAX_LINE: usize = 4096;
 
 /// Returns a channel that receives the typed lines until the input ends.
 pub(super) fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
@@ -35,7 +35,7 @@ pub(super) fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
             let line = TypedLine {
                 text: text.trim_end_matches(['\n', '\r']).to_owned(),
                 read_at: Instant::now(),
-                is_cut: is_terminal && bytes.len() >= LONGEST_LINE,
+                is_cut: is_terminal && bytes.len() >= MAX_LINE,
             };
             bytes.clear();
             if sender.send(line).is_err() {

@@ -12,19 +12,19 @@ use std::{
 use haft_terminal::{TextLine, style::parse_ansi};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{MOST_ROWS, StatusFacts, StatusLineConfig};
+use super::{MAX_ROWS, StatusFacts, StatusLineConfig};
 
 /// Changes within this time are combined.
 const GATHERED: Duration = Duration::from_millis(300);
 
 /// The timeout of a run.
-const LONGEST_RUN: Duration = Duration::from_secs(5);
+const MAX_RUN: Duration = Duration::from_secs(5);
 
 /// The time in which the command must exit after its output has ended.
 const LEAVING: Duration = Duration::from_millis(200);
 
 /// The maximum number of output bytes that are read.
-const MOST_PRINTED: u64 = 64 << 10;
+const MAX_PRINTED: u64 = 64 << 10;
 
 /// The command, run on a separate thread. Dropping this stops the thread and kills the command.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl StatusLineRunner {
                 let _ = to.write_all(&input);
                 drop(to);
                 let mut text = Vec::new();
-                let _ = from.take(MOST_PRINTED).read_to_end(&mut text);
+                let _ = from.take(MAX_PRINTED).read_to_end(&mut text);
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let _ = sender.send(RunnerMessage::Printed { run: number, text });
             });
@@ -164,7 +164,7 @@ impl StatusLineRunner {
         self.running = Some(StatusRun {
             number,
             child,
-            ends: Instant::now() + LONGEST_RUN,
+            ends: Instant::now() + MAX_RUN,
         });
     }
 
@@ -209,7 +209,7 @@ impl StatusLineRunner {
 /// Parses the output of the command. Colours and links are kept; all other control sequences are
 /// removed.
 pub(super) fn rows(text: &str, padding: usize) -> Vec<TextLine> {
-    let mut rows: Vec<TextLine> = parse_ansi(text).into_iter().take(MOST_ROWS).collect();
+    let mut rows: Vec<TextLine> = parse_ansi(text).into_iter().take(MAX_ROWS).collect();
     while rows.last().is_some_and(|row| row.text().trim().is_empty()) {
         rows.pop();
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::tui::ui_style::UiStyle;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn look(columns: u16, unicode: bool) -> UiStyle {
     UiStyle {
@@ -146,7 +146,7 @@ fn changes_are_gathered_and_the_newest_is_shown() {
     for id in ["one ", "two ", "three "] {
         line.update(facts(id));
     }
-    assert_eq!(shown.recv_timeout(PATIENCE).unwrap(), ["three ", "80 24"]);
+    assert_eq!(shown.recv_timeout(TIMEOUT).unwrap(), ["three ", "80 24"]);
     assert_eq!(
         fs::read_to_string(dir.path().join("runs"))
             .unwrap()
@@ -156,7 +156,7 @@ fn changes_are_gathered_and_the_newest_is_shown() {
     );
     let (failing, shown) = started("echo x; exit 1", dir.path());
     failing.update(facts("s"));
-    assert_eq!(shown.recv_timeout(PATIENCE).unwrap(), [""; 0]);
+    assert_eq!(shown.recv_timeout(TIMEOUT).unwrap(), [""; 0]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn an_older_run_is_ended_by_the_next() {
     let written = || fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'));
     haft_testkit::until_blocking("the slow one runs", written);
     line.update(facts("q"));
-    assert_eq!(shown.recv_timeout(PATIENCE).unwrap(), ["quick"]);
+    assert_eq!(shown.recv_timeout(TIMEOUT).unwrap(), ["quick"]);
     let pid = fs::read_to_string(&pid).unwrap();
     let is_gone = || !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists();
     haft_testkit::until_blocking("the slow one is gone", is_gone);

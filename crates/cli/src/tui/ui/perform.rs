@@ -10,7 +10,7 @@ use haft_models::ThinkingMode;
 
 use super::{Ui, UiEvent};
 use crate::tui::{
-    app::{AppEffect, AppInput, HintKind, JobResult, AppOverlay, ViewKind},
+    app::{AppEffect, AppInput, AppOverlay, HintKind, JobResult, ViewKind},
     clipboard,
     events::text_of,
     external_editor,
@@ -164,9 +164,9 @@ impl Ui {
             AppEffect::SaveHistory(text) => background
                 .persist_thread
                 .enqueue(PersistTask::History { text, session }),
-            AppEffect::SaveDraft(text) => {
-                background.persist_thread.enqueue(PersistTask::Draft { text, session })
-            }
+            AppEffect::SaveDraft(text) => background
+                .persist_thread
+                .enqueue(PersistTask::Draft { text, session }),
             AppEffect::StatusLine => {
                 let config = self.app.settings.status_line.as_ref();
                 let cwd = background.config.cwd.clone();

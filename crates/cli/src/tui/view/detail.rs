@@ -7,7 +7,7 @@ use haft_host::{ChangedFile, utc_time};
 use haft_terminal::{TextLine, Theme};
 
 /// The maximum number of lines shown of a change.
-const MOST_LINES: usize = 2_000;
+const MAX_LINES: usize = 2_000;
 
 /// Returns a card as lines: its heading, and its diff with line numbers.
 pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
@@ -46,8 +46,8 @@ pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
             }
         }
     }
-    let more = lines.len().saturating_sub(MOST_LINES);
-    lines.truncate(MOST_LINES);
+    let more = lines.len().saturating_sub(MAX_LINES);
+    lines.truncate(MAX_LINES);
     if more > 0 {
         lines.push(TextLine::styled(&format!("{more} more lines"), theme.faint));
     }
@@ -108,8 +108,14 @@ mod tests {
             removed,
         };
         let (edited, by_command) = (file("src/a.rs", 2, 1), file("b.txt", 0, 0));
-        assert_eq!(changed_files_text(std::slice::from_ref(&edited)), "a.rs +2 -1");
-        assert_eq!(changed_files_text(std::slice::from_ref(&by_command)), "b.txt");
+        assert_eq!(
+            changed_files_text(std::slice::from_ref(&edited)),
+            "a.rs +2 -1"
+        );
+        assert_eq!(
+            changed_files_text(std::slice::from_ref(&by_command)),
+            "b.txt"
+        );
         assert_eq!(
             changed_files_text(&[by_command.clone(), by_command.clone()]),
             "2 files"

@@ -121,7 +121,7 @@ pub(crate) fn keys_view(look: &UiStyle) -> TextView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::view::test_screen::{test_style, shown};
+    use crate::tui::view::test_screen::{shown, test_style};
 
     #[test]
     fn the_keys_at_two_widths() {

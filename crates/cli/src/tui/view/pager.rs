@@ -185,7 +185,7 @@ impl FullScreenView for TextView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::view::test_screen::{keys, test_style, shown};
+    use crate::tui::view::test_screen::{keys, shown, test_style};
 
     #[test]
     fn a_text_is_read_and_searched() {

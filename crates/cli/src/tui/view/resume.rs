@@ -152,7 +152,7 @@ mod tests {
     use haft::SessionId;
 
     use super::*;
-    use crate::tui::view::test_screen::{key, keys, test_style, run_jobs, shown};
+    use crate::tui::view::test_screen::{key, keys, run_jobs, shown, test_style};
 
     fn entry(number: u128, title: Option<&str>, cwd: &str) -> SessionEntry {
         SessionEntry {

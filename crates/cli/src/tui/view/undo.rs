@@ -64,7 +64,10 @@ impl UndoView {
         };
         let what: String = what.replace('\n', " ").chars().take(60).collect();
         let style = haft_terminal::TextStyle::default();
-        label.push(&format!("{what} {}", changed_files_text(&entry.files)), style);
+        label.push(
+            &format!("{what} {}", changed_files_text(&entry.files)),
+            style,
+        );
         if entry.is_undo {
             label.push("  (an undo)", self.theme.faint);
         }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{
     PermissionsView, RewindView, TasksView, UndoView,
     session::ViewSession,
-    test_screen::{key, keys, test_style, run_jobs, shown},
+    test_screen::{key, keys, run_jobs, shown, test_style},
 };
 use crate::tui::overlay::{FullScreenView, ViewEffect, ViewOutcome};
 

@@ -115,7 +115,11 @@ fn pdfs_pictures_and_notebooks_are_read_like_files() {
     );
     for (at, path) in paths.iter().enumerate() {
         // What cannot be read is kept all the same, and the answer says where.
-        assert!(text(at).contains("It was saved as "), "{path}: {}", text(at));
+        assert!(
+            text(at).contains("It was saved as "),
+            "{path}: {}",
+            text(at)
+        );
     }
     assert!(fetched(&work).is_empty());
     assert!(!fetched(&home).is_empty());

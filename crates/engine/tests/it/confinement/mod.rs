@@ -8,7 +8,7 @@ use haft_contract::{
     ProbeConfinement, Services,
 };
 use haft_engine::{
-    Engine, ToolRegistry, Scheduler,
+    Engine, Scheduler, ToolRegistry,
     hook_conditions::read,
     hooks::Hooks,
     permissions::{PermissionSettings, SandboxSettings, SettingsScope, sandbox::ExcludedCommand},

@@ -21,14 +21,14 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, ToolProfile,
-    RuleMatch, Services, Tool, ToolError, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, RuleMatch,
+    Services, Tool, ToolError, ToolOutput, ToolProfile,
 };
 use haft_engine::{
-    CallResult, Engine, EngineBuilder, ToolRegistry, Scheduler, SessionContext,
+    CallResult, Engine, EngineBuilder, Scheduler, SessionContext, ToolRegistry,
     hook_conditions::read,
     hooks::{HookCommonFields, HookEventKind, HookInvocation, Hooks},
-    permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
+    permissions::{List, PatternBases, RuleSet, RuleSource, SettingsScope},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -126,7 +126,12 @@ impl Rig {
         let mut allowed = RuleSet::default();
         for (list, text) in rules {
             allowed
-                .add(*list, text, RuleSource::from_scope(SettingsScope::User), &bases)
+                .add(
+                    *list,
+                    text,
+                    RuleSource::from_scope(SettingsScope::User),
+                    &bases,
+                )
                 .unwrap();
         }
         let mut registry = ToolRegistry::new();

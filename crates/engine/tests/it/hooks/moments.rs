@@ -11,7 +11,7 @@ use haft_contract::{
     HookEvent, HookService, Services, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
-    Engine, EngineBuilder, ToolRegistry, SessionContext,
+    Engine, EngineBuilder, SessionContext, ToolRegistry,
     hook_conditions::read,
     hooks::{AgentIdentity, HookEventKind, HookOutcome, HookStage, Hooks},
     permissions::{List, PatternBases, SettingsScope},

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use haft::{
     CallResult, Haft, HaftBuilder, Services, ToolUse,
-    engine::permissions::{DecisionBehavior, List, PatternBases, RuleSource, RuleSet, SettingsScope, decide},
+    engine::permissions::{
+        DecisionBehavior, List, PatternBases, RuleSet, RuleSource, SettingsScope, decide,
+    },
     erase, tools,
 };
 use haft_testkit::TempProject;

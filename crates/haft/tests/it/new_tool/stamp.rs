@@ -3,8 +3,8 @@
 use std::{fs, path::PathBuf};
 
 use haft::{
-    ToolAccess, AgentAccess, CallContext, Effects, ToolProfile, RuleMatch, ServiceNeed, Tool, ToolError,
-    ToolOutput,
+    AgentAccess, CallContext, Effects, RuleMatch, ServiceNeed, Tool, ToolAccess, ToolError,
+    ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

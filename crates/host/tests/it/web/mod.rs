@@ -26,7 +26,7 @@ use haft_contract::{
 };
 use haft_engine::{
     CallResult,
-    permissions::{List, PatternBases, RuleSource, RuleSet, SettingsScope},
+    permissions::{List, PatternBases, RuleSet, RuleSource, SettingsScope},
 };
 use haft_host::Haft;
 use haft_models::{HttpOptions, WebClient};

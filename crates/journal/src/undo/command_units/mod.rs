@@ -35,7 +35,7 @@ use crate::write_grant::WriteGrant;
 const SHOWN_FILES: usize = 50;
 const SHOWN_BYTES: u64 = 1 << 20;
 /// The maximum number of conflicts listed.
-const TOLD: usize = 10;
+const MAX_CONFLICTS: usize = 10;
 
 impl UndoHistory {
     /// Records the observed changes of a command; returns the id of the unit for undo.
@@ -255,10 +255,10 @@ fn is_same_file(one: &UnreadFileStamp, other: &UnreadFileStamp) -> bool {
 }
 
 fn describe_conflicts(conflicts: &[UndoConflict]) -> String {
-    let told = &conflicts[..conflicts.len().min(TOLD)];
+    let told = &conflicts[..conflicts.len().min(MAX_CONFLICTS)];
     let mut text = UndoConflict::describe(told);
-    if conflicts.len() > TOLD {
-        let more = conflicts.len() - TOLD;
+    if conflicts.len() > MAX_CONFLICTS {
+        let more = conflicts.len() - MAX_CONFLICTS;
         text.insert_str(0, &format!("{more} more paths were changed, too.\n"));
     }
     text
@@ -267,10 +267,10 @@ fn describe_conflicts(conflicts: &[UndoConflict]) -> String {
 fn describe_left(left: &[(PathBuf, String)]) -> String {
     let told: Vec<String> = left
         .iter()
-        .take(TOLD)
+        .take(MAX_CONFLICTS)
         .map(|(path, why)| format!("{}: {why}", path.display()))
         .collect();
-    let more = match left.len().saturating_sub(TOLD) {
+    let more = match left.len().saturating_sub(MAX_CONFLICTS) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };

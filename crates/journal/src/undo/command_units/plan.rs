@@ -130,7 +130,8 @@ impl UndoHistory {
             }
             _ => Some(None),
         };
-        let comparable = looked.kind().is_none_or(|kind| kind == ScannedKind::File) && small(looked);
+        let comparable =
+            looked.kind().is_none_or(|kind| kind == ScannedKind::File) && small(looked);
         UndoConflict {
             unit: wanted.unit.to_owned(),
             path: path.to_path_buf(),

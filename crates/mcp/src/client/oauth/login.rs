@@ -19,13 +19,13 @@ use super::{
 };
 
 /// The time limit for the user.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// The most connections that are read concurrently, each for up to [`CALLER_TIMEOUT`].
 const MAX_CALLERS: usize = 256;
 /// The timeout for a request to arrive.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest request that a browser sends to us.
-const LONGEST_CALLBACK: usize = 16 * 1024;
+const MAX_CALLBACK: usize = 16 * 1024;
 
 /// The registration of haft with an authorization server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,9 +120,9 @@ pub async fn login(
         authority.authorize,
         form::encode(&query)
     ));
-    let waiting = timeout(PATIENCE, code(&listener, &state, &authority)).await;
+    let waiting = timeout(TIMEOUT, code(&listener, &state, &authority)).await;
     let code = waiting
-        .map_err(|_| format!("the login was not completed in the browser within {PATIENCE:?}"))??;
+        .map_err(|_| format!("the login was not completed in the browser within {TIMEOUT:?}"))??;
     let grant = [
         ("grant_type", "authorization_code"),
         ("code", code.as_str()),
@@ -332,7 +332,7 @@ async fn callback(stream: &mut TcpStream) -> Option<Vec<(String, String)>> {
     let mut head = Vec::new();
     let reading = async {
         let mut buffer = [0; 1024];
-        while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < LONGEST_CALLBACK {
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_CALLBACK {
             match stream.read(&mut buffer).await {
                 Ok(0) | Err(_) => break,
                 Ok(length) => head.extend_from_slice(&buffer[..length]),

@@ -23,7 +23,7 @@ use haft_sandbox::network::{Host, SpecialAddress};
 use serde_json::Value;
 
 /// The maximum size of a response in bytes.
-const LONGEST: usize = 1024 * 1024;
+const MAX_LENGTH: usize = 1024 * 1024;
 
 /// Returns the JSON document at an address, if any.
 async fn get_json(http: &dyn HttpTransport, url: &str) -> Result<Option<Value>, String> {
@@ -38,7 +38,7 @@ async fn get_json(http: &dyn HttpTransport, url: &str) -> Result<Option<Value>, 
     if response.status != 200 {
         return Ok(None);
     }
-    let bytes = response.body.bytes(LONGEST).await?;
+    let bytes = response.body.bytes(MAX_LENGTH).await?;
     Ok(serde_json::from_slice(&bytes).ok().filter(Value::is_object))
 }
 
@@ -67,7 +67,7 @@ async fn post(
 }
 
 async fn read(mut response: HttpResponse) -> Result<(u16, Value), String> {
-    let bytes = response.body.bytes(LONGEST).await?;
+    let bytes = response.body.bytes(MAX_LENGTH).await?;
     Ok((
         response.status,
         serde_json::from_slice(&bytes).unwrap_or_default(),

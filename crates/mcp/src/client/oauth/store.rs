@@ -153,7 +153,8 @@ impl TokenStore {
             ("resource", kept.resource.as_str()),
         ];
         let answer = ask_for_token(&*self.http, &kept.place, &kept.client, &grant).await?;
-        let mut token = StoredToken::from_response(&answer, &kept.place, &kept.resource, kept.client.clone())?;
+        let mut token =
+            StoredToken::from_response(&answer, &kept.place, &kept.resource, kept.client.clone())?;
         token.refresh = token.refresh.or_else(|| kept.refresh.clone());
         token.scope = token.scope.or_else(|| kept.scope.clone());
         Ok(token)

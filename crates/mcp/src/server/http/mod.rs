@@ -37,12 +37,12 @@ pub use access::HttpAccess;
 
 use self::sessions::HttpSessions;
 use super::service::OpenSession;
-use crate::frames::LONGEST_FRAME;
+use crate::frames::MAX_FRAME;
 
 /// The maximum number of open connections.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 /// The maximum size of the request headers in bytes.
-const LONGEST_HEAD: usize = 64 * 1024;
+const MAX_HEAD: usize = 64 * 1024;
 
 /// A response.
 type ServerResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -73,7 +73,7 @@ impl HttpServerOptions {
         Self {
             access,
             path: "/mcp".to_owned(),
-            longest: LONGEST_FRAME,
+            longest: MAX_FRAME,
             idle: Duration::from_secs(30 * 60),
             disconnect_timeout: Duration::from_secs(30),
             head: Duration::from_secs(30),
@@ -121,7 +121,7 @@ impl HttpServer {
 
     /// Serves until `stop` is cancelled; then every session ends.
     pub async fn run(self, stop: CancellationToken) {
-        let slots = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         let mut ticks = tokio::time::interval(self.state.sessions.sweep_every());
         loop {
@@ -158,7 +158,7 @@ impl HttpServer {
                 let serving = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(state.options.head)
-                    .max_buf_size(LONGEST_HEAD)
+                    .max_buf_size(MAX_HEAD)
                     .serve_connection(TokioIo::new(stream), service);
                 if let Err(error) = serving.await {
                     tracing::debug!(%error, "a connection broke");

@@ -32,7 +32,11 @@ const WAITING: usize = 256;
 
 impl HttpState {
     /// Handles a POST request.
-    pub(super) async fn post(&self, request: Request<Incoming>, holder: TokenHolder) -> ServerResponse {
+    pub(super) async fn post(
+        &self,
+        request: Request<Incoming>,
+        holder: TokenHolder,
+    ) -> ServerResponse {
         let (parts, body) = request.into_parts();
         if let Err(refused) = check_kinds(&parts.headers) {
             return *refused;
@@ -212,7 +216,10 @@ fn primes(session: &HttpSession) -> bool {
 
 /// Passes messages to a session and waits briefly for the first one that comes back. The second
 /// part of the result is true if that is an error.
-async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) -> (ServerResponse, bool) {
+async fn sent_to_session(
+    session: &Arc<HttpSession>,
+    messages: Vec<RpcMessage>,
+) -> (ServerResponse, bool) {
     let held = InUse::new(session);
     let is_request = |message: &&RpcMessage| matches!(message, RpcMessage::Request { .. });
     let requests = messages.iter().filter(is_request).count();

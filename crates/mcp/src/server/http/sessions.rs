@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The maximum number of sessions, and of clients of the stateless revision.
-const MOST_SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 64;
 
 pub(super) struct HttpSessions {
     open: Arc<dyn OpenSession>,
@@ -166,15 +166,15 @@ impl HttpSessions {
     fn place(&self) -> Result<SessionSlot<'_>, String> {
         let place = SessionSlot::take(&self.opening);
         let open = || self.all().len() + self.opening.load(Ordering::Relaxed);
-        if open() > MOST_SESSIONS {
+        if open() > MAX_SESSIONS {
             self.end_idle();
         }
-        if open() > MOST_SESSIONS {
+        if open() > MAX_SESSIONS {
             self.end_oldest();
         }
-        match open() > MOST_SESSIONS {
+        match open() > MAX_SESSIONS {
             true => Err(format!(
-                "{MOST_SESSIONS} sessions are open already; end one (DELETE), or wait until an unused one expires"
+                "{MAX_SESSIONS} sessions are open already; end one (DELETE), or wait until an unused one expires"
             )),
             false => Ok(place),
         }
@@ -212,7 +212,7 @@ impl HttpSessions {
     ) -> Result<(InUse<StatelessClient>, Arc<McpSession>), String> {
         let client = {
             let mut all = self.all_stateless();
-            if !all.contains_key(&name) && all.len() >= MOST_SESSIONS {
+            if !all.contains_key(&name) && all.len() >= MAX_SESSIONS {
                 drop(all);
                 self.end_oldest_stateless()?;
                 all = self.all_stateless();
@@ -236,7 +236,7 @@ impl HttpSessions {
             .filter(|(_, client)| client.usage.is_over_for(Duration::ZERO));
         let oldest = unused.min_by_key(|(_, client)| client.usage.last());
         let Some(name) = oldest.map(|(name, _)| name.clone()) else {
-            return Err(format!("{MOST_SESSIONS} clients are connected already"));
+            return Err(format!("{MAX_SESSIONS} clients are connected already"));
         };
         let client = all.remove(&name);
         drop(all);

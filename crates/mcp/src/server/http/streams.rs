@@ -23,11 +23,11 @@ use crate::{RpcMessage, server::session::ReplyChannel};
 
 /// The maximum number of stored events of a stream; beyond it, the oldest that are not answers are
 /// dropped.
-const MOST_EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 /// The maximum number of finished streams stored for clients that have not read them to the end.
-const MOST_OVER: usize = 32;
+const MAX_FINISHED: usize = 32;
 /// The maximum size of their events in bytes.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
+const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// The time in milliseconds that a client should wait before it resumes.
 const RETRY: u64 = 500;
 
@@ -113,7 +113,7 @@ fn forget_old(all: &mut VecDeque<Arc<ReplyStream>>) {
                 .map(|event| event.json.len())
                 .sum::<usize>();
         }
-        kept.push(!state.is_over || (over <= MOST_OVER && bytes <= MOST_BYTES));
+        kept.push(!state.is_over || (over <= MAX_FINISHED && bytes <= MAX_BYTES));
     }
     let mut kept = kept.into_iter().rev();
     all.retain(|_| kept.next().unwrap_or(true));
@@ -137,7 +137,7 @@ impl ReplyStream {
         };
         {
             let mut state = self.state();
-            if state.events.len() >= MOST_EVENTS {
+            if state.events.len() >= MAX_EVENTS {
                 let oldest = state.events.iter().position(|event| !event.is_answer);
                 match oldest {
                     Some(at) => drop(state.events.remove(at)),
@@ -264,7 +264,10 @@ impl StreamReader {
                 if state.reader != self.reader {
                     return None;
                 }
-                let next = state.events.iter().find(|event| event.number > self.last_sent);
+                let next = state
+                    .events
+                    .iter()
+                    .find(|event| event.number > self.last_sent);
                 if let Some(event) = next.cloned() {
                     self.last_sent = event.number;
                     state.delivered = state.delivered.max(event.number);
@@ -391,12 +394,12 @@ mod tests {
         }
         drop(writer);
         let kept = read(&stream, 0, false).await;
-        assert_eq!(kept.len(), MOST_EVENTS);
+        assert_eq!(kept.len(), MAX_EVENTS);
         assert!(kept[0].contains("\"id\":1"), "{}", kept[0]);
         for _ in 0..100 {
             drop(streams.open());
         }
-        assert_eq!(streams.all().len(), MOST_OVER + 1);
+        assert_eq!(streams.all().len(), MAX_FINISHED + 1);
         assert!(streams.find(1).is_none());
     }
 }

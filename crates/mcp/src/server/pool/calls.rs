@@ -16,7 +16,7 @@ use super::ActiveCalls;
 use crate::{RpcError, message::code};
 
 /// The maximum number of calls in a turn: the memory of its calls is freed when it ends.
-const MOST_IN_A_TURN: usize = 512;
+const MAX_IN_A_TURN: usize = 512;
 
 /// A command to the task.
 pub(super) enum CallCommand {
@@ -152,7 +152,7 @@ impl CallRunner {
                     None => return,
                     Some(finished) => self.reports.answer(finished),
                 },
-                command = commands.recv(), if pushed < MOST_IN_A_TURN && !commands.is_closed() => {
+                command = commands.recv(), if pushed < MAX_IN_A_TURN && !commands.is_closed() => {
                     next = command;
                 }
             }

@@ -18,9 +18,9 @@ use super::calls::CallCommand;
 use crate::server::service::RequestContext;
 
 /// The time limit for the client's answer; its call waits for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of roots to use.
-const MOST_ROOTS: usize = 256;
+const MAX_ROOTS: usize = 256;
 
 /// A function that selects the session's directories from the client's roots.
 pub type NarrowRoots = dyn Fn(Vec<PathBuf>) -> Vec<PathBuf> + Send + Sync;
@@ -56,7 +56,11 @@ impl ClientRoots {
     }
 
     /// Asks the client, if it has roots and was not asked since they changed.
-    pub(super) async fn update_roots(&self, cx: &RequestContext, calls: &mpsc::Sender<CallCommand>) {
+    pub(super) async fn update_roots(
+        &self,
+        cx: &RequestContext,
+        calls: &mpsc::Sender<CallCommand>,
+    ) {
         if !self.has_to_ask(cx) {
             return;
         }
@@ -67,7 +71,7 @@ impl ClientRoots {
         }
         // Set before the request, because the roots may change while the client answers.
         self.is_known.store(true, Ordering::Release);
-        let answer = tokio::time::timeout(PATIENCE, cx.ask("roots/list", json!({}))).await;
+        let answer = tokio::time::timeout(TIMEOUT, cx.ask("roots/list", json!({}))).await;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
@@ -81,7 +85,7 @@ impl ClientRoots {
         };
         let roots = answer["roots"].as_array().into_iter().flatten();
         let roots = roots.filter_map(|root| directory(root["uri"].as_str()?));
-        let roots: Vec<PathBuf> = roots.take(MOST_ROOTS).collect();
+        let roots: Vec<PathBuf> = roots.take(MAX_ROOTS).collect();
         let directories = (self.narrow)(roots);
         let (done, applied) = oneshot::channel();
         let command = CallCommand::Directories { directories, done };

@@ -13,7 +13,7 @@ use crate::{RpcError, message::code, server::ServiceAnswer};
 
 const SCHEME: &str = "haft://results/";
 /// The maximum number of results to list, newest first.
-const MOST_LISTED: usize = 200;
+const MAX_LISTED: usize = 200;
 
 /// The folder of a session's stored results.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ impl StoredResults {
             })
             .collect();
         files.sort_unstable_by(|a, b| b.cmp(a));
-        let resources = files.into_iter().take(MOST_LISTED).map(|(_, name, size)| {
+        let resources = files.into_iter().take(MAX_LISTED).map(|(_, name, size)| {
             json!({
                 "uri": format!("{SCHEME}{name}"),
                 "name": name,

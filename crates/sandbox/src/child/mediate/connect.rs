@@ -22,7 +22,7 @@ use rustix::{
 
 use super::{
     MediationOutcome,
-    caller::{CallerIdentity, low, handle_path, real},
+    caller::{CallerIdentity, handle_path, low, real},
     perform::{CallMediation, MediationResult, MediationStop, as_fd, open_handle, root},
 };
 use crate::notify::{self, NotifyReply};

@@ -251,7 +251,11 @@ impl Mediator {
     }
 
     /// Connects in a separate process, because a blocking socket waits for the other side.
-    fn wait_and_connect(&self, call: &NotifiedCall, connection: &MediatedConnection) -> io::Result<()> {
+    fn wait_and_connect(
+        &self,
+        call: &NotifiedCall,
+        connection: &MediatedConnection,
+    ) -> io::Result<()> {
         if let ForkSide::Parent(_) = fork()? {
             return Ok(());
         }

@@ -20,7 +20,7 @@ use rustix::{
 
 use super::{
     MediationOutcome, Mediator,
-    caller::{CallingThread, exists, low, handle_path, own_descriptor, real, reopen},
+    caller::{CallingThread, exists, handle_path, low, own_descriptor, real, reopen},
     created_files::CreatedFileId,
     refused_writes::unseen,
 };
@@ -251,7 +251,10 @@ impl<'a> CallMediation<'a> {
 
     /// Runs a system call with the user, group and umask of the caller.
     fn make<T>(&self, make: impl FnOnce() -> rustix::io::Result<T>) -> Result<T, MediationStop> {
-        let maker = self.caller.identity().map_err(|_| MediationStop::Continue)?;
+        let maker = self
+            .caller
+            .identity()
+            .map_err(|_| MediationStop::Continue)?;
         Ok(maker.act(make)?)
     }
 
@@ -294,7 +297,11 @@ impl<'a> CallMediation<'a> {
                 }
                 Err(Errno::NOENT) if makes && !place.slash => {}
                 Err(error) if !makes => {
-                    return Err(self.outcome_of_missing(&place.directory, Path::new(&place.name), error));
+                    return Err(self.outcome_of_missing(
+                        &place.directory,
+                        Path::new(&place.name),
+                        error,
+                    ));
                 }
                 Err(_) => return Err(MediationStop::Continue),
             }
@@ -487,7 +494,9 @@ impl<'a> CallMediation<'a> {
         // A file without links has no name that could be guarded.
         if fstat(&handle)?.st_nlink > 0 {
             let path = real(&handle).map_err(|_| MediationStop::Continue)?;
-            self.mediator.path_in_root(&path).ok_or(MediationStop::Continue)?;
+            self.mediator
+                .path_in_root(&path)
+                .ok_or(MediationStop::Continue)?;
             self.ask(&path, NameAction::Change, false)?;
         }
         self.ask(&place.path, NameAction::MakeFile, false)?;
@@ -543,8 +552,8 @@ impl<'a> CallMediation<'a> {
     /// kernel.
     fn change_metadata(&self, directory: u64, address: u64) -> MediationResult {
         let (start, path) = self.start(directory, address)?;
-        let handle =
-            open_handle(&start, path.as_os_str(), OFlags::empty()).map_err(|_| MediationStop::Continue)?;
+        let handle = open_handle(&start, path.as_os_str(), OFlags::empty())
+            .map_err(|_| MediationStop::Continue)?;
         let path = real(&handle).map_err(|_| MediationStop::Continue)?;
         if self.mediator.path_in_root(&path).is_none() || self.mediator.immutable.includes(&path) {
             self.mediator.record_refused(&path, false);
@@ -561,7 +570,11 @@ pub(super) fn root() -> rustix::io::Result<OwnedFd> {
 
 /// Returns a handle of the file that a path leads to. Fails at links like `/proc/self/fd/1`, which lead
 /// to another file here than for the caller.
-pub(super) fn open_handle(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_handle(
+    start: &OwnedFd,
+    path: &OsStr,
+    flags: OFlags,
+) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     openat2(
         start,

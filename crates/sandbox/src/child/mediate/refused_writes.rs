@@ -10,7 +10,7 @@ use crate::RefusedWrite;
 
 /// The maximum number of recorded writes: a command may try many, and a longer list would not be
 /// read.
-const MOST: usize = 64;
+const MAX_COUNT: usize = 64;
 
 /// Kernel file systems. Users cannot allow writing there.
 const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -27,7 +27,7 @@ impl RefusedWrites {
             return;
         }
         let mut recorded = self.0.borrow_mut();
-        if recorded.len() >= MOST {
+        if recorded.len() >= MAX_COUNT {
             return;
         }
         let is_new = |path: &Path| path.symlink_metadata().is_err();
@@ -85,6 +85,6 @@ mod tests {
         for number in 0..1000 {
             noted.record(&at(&format!("{number}/x")), false);
         }
-        assert_eq!(noted.all().len(), MOST);
+        assert_eq!(noted.all().len(), MAX_COUNT);
     }
 }

@@ -44,7 +44,11 @@ impl CallMediation<'_> {
 
     /// Asks whether the existing file may be removed or moved away. `with_contents`: it is a directory
     /// that is moved with its contents.
-    fn check_removal(&self, place: &NameLocation, with_contents: bool) -> Result<(), MediationStop> {
+    fn check_removal(
+        &self,
+        place: &NameLocation,
+        with_contents: bool,
+    ) -> Result<(), MediationStop> {
         if self.mediator.immutable.holds(&place.path) {
             return Err(self.refuse_protected(&place.path));
         }
@@ -146,9 +150,9 @@ fn kind(place: &NameLocation) -> rustix::io::Result<FileType> {
 
 /// The maximum size in bytes of a file whose contents are checked before it gets a guarded name. A longer
 /// file is moved unchecked or refused, as the policy decides.
-const MOST_CONTENTS: u64 = 64 << 10;
+const MAX_CONTENTS: u64 = 64 << 10;
 
-/// Returns the contents of a regular file; `None` if they are longer than [`MOST_CONTENTS`].
+/// Returns the contents of a regular file; `None` if they are longer than [`MAX_CONTENTS`].
 pub(super) fn contents(place: &NameLocation) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;
@@ -156,9 +160,9 @@ pub(super) fn contents(place: &NameLocation) -> Option<Vec<u8>> {
         return None;
     }
     let mut contents = Vec::new();
-    let mut file = File::from(file).take(MOST_CONTENTS + 1);
+    let mut file = File::from(file).take(MAX_CONTENTS + 1);
     file.read_to_end(&mut contents).ok()?;
-    (contents.len() as u64 <= MOST_CONTENTS).then_some(contents)
+    (contents.len() as u64 <= MAX_CONTENTS).then_some(contents)
 }
 
 /// Installs a new file with these contents as the target, and removes the source. The source itself is

@@ -12,8 +12,8 @@ mod scarce;
 use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 
 use haft_sandbox::{
-    CommandHandle, Mechanism, ResourceLimits, Sandbox, SandboxProfile, SandboxSetup, ShellCommand,
-    ProcessTimeouts,
+    CommandHandle, Mechanism, ProcessTimeouts, ResourceLimits, Sandbox, SandboxProfile,
+    SandboxSetup, ShellCommand,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
 
@@ -122,5 +122,7 @@ pub(crate) async fn read_until(running: &mut CommandHandle, text: &str) {
 }
 
 pub(crate) async fn gone(running: &mut CommandHandle) {
-    timeout(LONG, running.wait_until_finished()).await.expect("it is not gone");
+    timeout(LONG, running.wait_until_finished())
+        .await
+        .expect("it is not gone");
 }

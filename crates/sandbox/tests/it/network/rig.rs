@@ -8,8 +8,8 @@ use std::{
 };
 
 use haft_sandbox::network::{
-    GateFuture, HostPattern, HostRules, NetworkGate, Proxy, ProxyLimits, ProxyOptions, NameResolver,
-    RuleGate,
+    GateFuture, HostPattern, HostRules, NameResolver, NetworkGate, Proxy, ProxyLimits,
+    ProxyOptions, RuleGate,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

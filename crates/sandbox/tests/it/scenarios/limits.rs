@@ -102,7 +102,9 @@ async fn start(place: &Place, profile: &SandboxProfile, text: &str) -> CommandHa
 async fn run(place: &Place, profile: &SandboxProfile, text: &str) -> CommandEnd {
     let mut running = start(place, profile, text).await;
     let _ = output(&mut running).await;
-    timeout(LONG, running.wait_until_finished()).await.expect("it is not gone");
+    timeout(LONG, running.wait_until_finished())
+        .await
+        .expect("it is not gone");
     running.wait_for_exit().await
 }
 

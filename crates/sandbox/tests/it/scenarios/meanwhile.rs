@@ -90,7 +90,9 @@ async fn a_command_ends_when_a_hidden_file_is_replaced_while_it_runs() {
         // Beside it, anything may happen.
         replace(&hidden.with_file_name("other"), "x");
         replace(&hidden, "GOT another\n");
-        let ended = timeout(LONG, running.wait_for_exit()).await.expect("it goes on");
+        let ended = timeout(LONG, running.wait_for_exit())
+            .await
+            .expect("it goes on");
         assert_eq!(ended.uncovered, Some(hidden), "{}", stand.case);
         finish(running).await;
         assert_eq!(stand.run("echo next").await, "next\n", "{}", stand.case);
@@ -127,7 +129,9 @@ async fn what_a_command_wrote_is_read_only_when_its_guard_has_looked() {
             .expect("an answer");
         let kind = read.map_err(|error| error.kind());
         assert_eq!(kind, Err(ErrorKind::PermissionDenied), "{}", stand.case);
-        let ended = timeout(LONG, running.wait_for_exit()).await.expect("it goes on");
+        let ended = timeout(LONG, running.wait_for_exit())
+            .await
+            .expect("it goes on");
         assert_eq!(ended.uncovered, Some(hidden), "{}", stand.case);
         finish(running).await;
     })
@@ -234,7 +238,9 @@ async fn a_hidden_file_that_was_missing_ends_a_command_when_it_comes_back() {
         let mut running = stand.start("echo go; sleep 1000").await;
         crate::lifetime::read_until(&mut running, "go").await;
         replace(&hidden, "GOT it\n");
-        let ended = timeout(LONG, running.wait_for_exit()).await.expect("it goes on");
+        let ended = timeout(LONG, running.wait_for_exit())
+            .await
+            .expect("it goes on");
         assert_eq!(ended.uncovered, Some(hidden), "{}", stand.case);
         finish(running).await;
     })

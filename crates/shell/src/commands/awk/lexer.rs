@@ -206,7 +206,9 @@ impl<'a> AwkLexer<'a> {
                 SlashMeaning::Unclear
             }
             Some(AwkToken::Word(word)) => match word {
-                "print" | "printf" | "return" | "exit" | "else" | "do" => SlashMeaning::StartsPattern,
+                "print" | "printf" | "return" | "exit" | "else" | "do" => {
+                    SlashMeaning::StartsPattern
+                }
                 "BEGIN" | "END" | "BEGINFILE" | "ENDFILE" | "break" | "case" | "continue"
                 | "default" | "delete" | "for" | "func" | "function" | "getline" | "if" | "in"
                 | "length" | "next" | "nextfile" | "switch" | "while" => SlashMeaning::Unclear,

@@ -17,7 +17,7 @@ mod working_tree;
 
 use super::{
     options::{self, ParsedArguments},
-    spec::{CommandEffect, KnownCommand, CommandSpec},
+    spec::{CommandEffect, CommandSpec, KnownCommand},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -78,7 +78,8 @@ fn git(argv: &[Arg]) -> CommandFinding {
     let mut hidden = false;
     while let Some(arg) = argv.get(at) {
         let Some(text) = arg.text() else {
-            let finding = CommandFinding::unknown("its subcommand is an expansion").with_span(arg.span);
+            let finding =
+                CommandFinding::unknown("its subcommand is an expansion").with_span(arg.span);
             return finding.with(Effect::Opaque(ALIAS.into()));
         };
         at += 1;
@@ -275,7 +276,10 @@ fn read_twice(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
         .all(|name| listed(KEEPS_DASHES, name));
     let behind = parsed.operands.get(parsed.before_dashes?..)?;
     let arg = behind.iter().find(|arg| !keeps && dashed(arg))?;
-    Some(CommandFinding::unknown("git may parse an argument after -- as an option").with_span(arg.span))
+    Some(
+        CommandFinding::unknown("git may parse an argument after -- as an option")
+            .with_span(arg.span),
+    )
 }
 
 #[cfg(test)]

@@ -202,7 +202,8 @@ fn list_references(parsed: &ParsedArguments<'_>) -> CommandFinding {
             && text.is_none_or(|text| text.contains("signature"))
     });
     if let (None, Some(given)) = (parsed.verdict(), signature) {
-        return CommandFinding::unknown("a signature in the format starts gpg").with_span(given.span);
+        return CommandFinding::unknown("a signature in the format starts gpg")
+            .with_span(given.span);
     }
     // git takes the argument after these options as their value even if it looks like an option.
     let swallowed = parsed.argv.windows(2).find(|pair| {
@@ -216,7 +217,8 @@ fn list_references(parsed: &ParsedArguments<'_>) -> CommandFinding {
         takes && pair[1].text().is_none_or(|text| text.starts_with('-'))
     });
     if let (None, Some(pair)) = (parsed.verdict(), swallowed) {
-        return CommandFinding::unknown("an option may be the value of another").with_span(pair[1].span);
+        return CommandFinding::unknown("an option may be the value of another")
+            .with_span(pair[1].span);
     }
     finding(parsed)
 }

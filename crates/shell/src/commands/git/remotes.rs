@@ -105,7 +105,9 @@ fn contacting(finding: CommandFinding, source: Option<&Arg>) -> CommandFinding {
     };
     if source.text().is_some_and(|text| text.starts_with("ext::")) {
         let why = "an ext:: address runs a command";
-        return CommandFinding::unknown(why).with_span(source.span).requiring_exact_rule();
+        return CommandFinding::unknown(why)
+            .with_span(source.span)
+            .requiring_exact_rule();
     }
     let local = source
         .text()

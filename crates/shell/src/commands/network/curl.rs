@@ -1,12 +1,12 @@
 //! curl.
 
-use super::{host_of, inside, download_name, refused, write};
+use super::{download_name, host_of, inside, refused, write};
 use crate::{
     arg::Arg,
     commands::{
         hosts,
         options::{self, GivenOption, ParsedArguments},
-        spec::{KnownCommand, CommandSpec, OperandKind, runs},
+        spec::{CommandSpec, KnownCommand, OperandKind, runs},
     },
     effect::{CommandFinding, Effect, EffectVerdict, WriteKind},
 };

@@ -5,7 +5,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, writes},
+        spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, UnsafeOption, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, Effect},

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{KnownCommand, CommandSpec, OperandKind, runs},
+        spec::{CommandSpec, KnownCommand, OperandKind, runs},
     },
     effect::{CommandFinding, Effect},
 };
@@ -102,7 +102,9 @@ fn socat(argv: &[Arg]) -> CommandFinding {
         let connects = ["TCP", "UDP", "OPENSSL", "SSL", "SOCKS", "PROXY", "SCTP"];
         let listens = kind.contains("LISTEN");
         if !listens && connects.iter().any(|known| kind.starts_with(known)) {
-            finding.effects.push(Effect::Net(hosts::authority_host(rest)));
+            finding
+                .effects
+                .push(Effect::Net(hosts::authority_host(rest)));
         }
     }
     finding

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::{self, ParsedArguments},
-        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs},
+        spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, UnsafeOption, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };

@@ -1,12 +1,12 @@
 //! wget and other programs that download.
 
-use super::{host_of, inside, download_name, refused, write};
+use super::{download_name, host_of, inside, refused, write};
 use crate::{
     arg::Arg,
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{KnownCommand, CommandSpec, OperandKind, runs},
+        spec::{CommandSpec, KnownCommand, OperandKind, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };
@@ -72,10 +72,9 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
         Some(file) => vec![write(file, WriteKind::OperandWrite)],
         None if parsed.has("--spider") => Vec::new(),
         None => {
-            let names = parsed
-                .operands
-                .iter()
-                .map(|url| download_name(url).unwrap_or_else(|| Arg::literal("index.html", url.span)));
+            let names = parsed.operands.iter().map(|url| {
+                download_name(url).unwrap_or_else(|| Arg::literal("index.html", url.span))
+            });
             names
                 .map(|name| write(&inside(directory, name), WriteKind::OperandWrite))
                 .collect()
@@ -135,7 +134,8 @@ fn downloader(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
 }
 
-static BROWSERS: CommandSpec = CommandSpec::prints("lynx w3m links elinks", "").with_evaluator(browser);
+static BROWSERS: CommandSpec =
+    CommandSpec::prints("lynx w3m links elinks", "").with_evaluator(browser);
 
 fn browser(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))

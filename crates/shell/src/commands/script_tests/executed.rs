@@ -1,6 +1,6 @@
 //! Lines that the tests execute.
 
-use super::{find, is_installed, pieces::AWKS, project, run, tree, literal_words};
+use super::{find, is_installed, literal_words, pieces::AWKS, project, run, tree};
 use crate::effect::EffectVerdict;
 
 /// Runs a line in a fresh project and returns whether it changed a file. `None` if the program is

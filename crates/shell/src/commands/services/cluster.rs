@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs, writes},
+        spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, UnsafeOption, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, EffectVerdict},
@@ -212,7 +212,9 @@ fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
         prints && text.is_none_or(|text| text.contains("-file") || given.name == "--template")
     });
     match from_file {
-        Some(given) => CommandFinding::unknown("its format may come from a file").with_span(given.span),
+        Some(given) => {
+            CommandFinding::unknown("its format may come from a file").with_span(given.span)
+        }
         None => finding,
     }
 }

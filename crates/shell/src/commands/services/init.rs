@@ -3,7 +3,7 @@
 use crate::{
     commands::{
         options::ParsedArguments,
-        spec::{KnownCommand, CommandSpec, OperandKind, UnsafeOption, runs, writes},
+        spec::{CommandSpec, KnownCommand, OperandKind, UnsafeOption, runs, writes},
     },
     effect::{CommandFinding, EffectVerdict, RuleCoverage},
 };

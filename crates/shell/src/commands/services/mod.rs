@@ -8,4 +8,4 @@ pub(super) mod cluster;
 pub(super) mod code_host;
 pub(super) mod containers;
 pub(super) mod init;
-pub(super) mod reach;
+pub(super) mod required_service;

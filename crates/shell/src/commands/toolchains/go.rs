@@ -4,14 +4,16 @@ use crate::{
     arg::Arg,
     commands::{
         options::{ParsedArguments, written},
-        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, writes},
+        spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[KnownCommand] =
-    &[KnownCommand::Own("go", evaluate_go), KnownCommand::Spec(&GOFMT)];
+pub(in crate::commands) const ENTRIES: &[KnownCommand] = &[
+    KnownCommand::Own("go", evaluate_go),
+    KnownCommand::Spec(&GOFMT),
+];
 
 const GO: VerbProgram = VerbProgram {
     before: CommandSpec::prints("go", "-h --help")

@@ -7,8 +7,8 @@
 
 pub(super) mod go;
 pub(super) mod javascript;
-pub(super) mod prints;
 pub(super) mod python;
 pub(super) mod ruby;
 pub(super) mod rust;
 pub(super) mod system;
+pub(super) mod version_only;

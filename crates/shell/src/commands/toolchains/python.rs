@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{KnownCommand, CommandSpec, OperandKind, OptionStyle, UnsafeOption, runs, writes},
+        spec::{CommandSpec, KnownCommand, OperandKind, OptionStyle, UnsafeOption, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,

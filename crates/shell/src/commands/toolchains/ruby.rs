@@ -3,7 +3,7 @@
 use crate::{
     arg::Arg,
     commands::{
-        spec::{KnownCommand, CommandSpec, OptionStyle, UnsafeOption, runs},
+        spec::{CommandSpec, KnownCommand, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,

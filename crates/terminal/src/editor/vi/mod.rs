@@ -51,7 +51,7 @@ pub(super) struct YankRegister {
 }
 
 /// The maximum repeat count.
-const MOST_COUNT: usize = 9999;
+const MAX_COUNT: usize = 9999;
 
 #[derive(Debug, Clone)]
 pub(super) struct ViState {
@@ -211,7 +211,7 @@ impl ViState {
     fn take_count(&mut self) -> usize {
         let own = std::mem::take(&mut self.count).max(1);
         let of_operator = self.operator.map_or(1, |(_, count)| count.max(1));
-        (own * of_operator).min(MOST_COUNT)
+        (own * of_operator).min(MAX_COUNT)
     }
 
     fn command_key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
@@ -303,7 +303,7 @@ impl ViState {
         };
         if letter.is_ascii_digit() && (letter != '0' || self.count > 0) {
             let digit = letter.to_digit(10).unwrap_or(0) as usize;
-            self.count = (self.count * 10 + digit).min(MOST_COUNT);
+            self.count = (self.count * 10 + digit).min(MAX_COUNT);
             return EditOutcome::Done;
         }
         if let Some(outcome) = self.edge_key(letter, editor) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{super::motion, super::undo::EditKind, PendingKey, YankRegister, ViMode, ViState};
+use super::{super::motion, super::undo::EditKind, PendingKey, ViMode, ViState, YankRegister};
 use crate::editor::Editor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CheckOutcome, Content, Effects, ToolProfile, RuleMatch, Services, Tool,
-    ToolError, ToolOutput, card::plain, output::MediaSource,
+    CallContext, Card, CheckOutcome, Content, Effects, RuleMatch, Services, Tool, ToolAccess,
+    ToolError, ToolOutput, ToolProfile, card::plain, output::MediaSource,
 };
 use haft_journal::{FileTarget, Journal, JournalError, PageRequest, TextPage, resolve, respelt};
 use schemars::JsonSchema;
@@ -327,7 +327,10 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
 }
 
 /// Reads a short text file with exactly the given name, the usual case, without checking it again.
-fn read_directly(input: &Input, cx: &CallContext) -> Result<Option<(ReadResult, PathBuf)>, ToolError> {
+fn read_directly(
+    input: &Input,
+    cx: &CallContext,
+) -> Result<Option<(ReadResult, PathBuf)>, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let was_file = input.was_file.load(Ordering::Relaxed);
     if !was_file || is_notebook(&path) || input.pages().is_some() {

@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError};
 use haft_journal::{
     FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, ShownExtent, estimate_tokens,
-    notebook::{NotebookCell, CellOutput, Notebook, NotebookError},
+    notebook::{CellOutput, Notebook, NotebookCell, NotebookError},
 };
 use serde_json::{Value, json};
 

@@ -11,8 +11,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CheckOutcome, Effects, PermissionSnapshot, ToolProfile, ProgressUpdate,
-    Services, Tool, ToolError, ToolOutput,
+    CallContext, Card, CheckOutcome, Effects, PermissionSnapshot, ProgressUpdate, Services, Tool,
+    ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use haft_journal::{FileTarget, Journal, PlannedChange};
 use haft_search::{GrepMatches, GrepMode, GrepQuery, SearchEngine, split_globs};
@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// The maximum file size, in bytes; larger files are listed as skipped.
-const LARGEST: u64 = 50 << 20;
+const MAX_SIZE: u64 = 50 << 20;
 /// The time limit of the search for files.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -135,7 +135,11 @@ impl Input {
         let excluded = self.exclude.as_deref().map(split_globs).unwrap_or_default();
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
         let judged = path_constraint(&base, cx)?;
-        let PermissionSnapshot { locked, key_stores: stores, .. } = &cx.permissions;
+        let PermissionSnapshot {
+            locked,
+            key_stores: stores,
+            ..
+        } = &cx.permissions;
         // For a plan each file is checked separately; a direct change was permitted as a whole.
         let control = &cx.permissions.control;
         let whole = judged.as_deref().unwrap_or(&base);
@@ -363,7 +367,7 @@ impl ReplaceInFiles {
                 let content = match &file.content {
                     PlannedContent::Rewritten => {
                         let raw = journal
-                            .read_bytes(target, LARGEST)
+                            .read_bytes(target, MAX_SIZE)
                             .map_err(|error| explain(error, &cwd))?;
                         target = FileTarget::authorized(&file.path, raw.real);
                         // If the bytes changed since the preview, their hash no longer matches,
@@ -474,7 +478,7 @@ fn one_file(
         return Err("a notebook: change its cells with NotebookEdit".to_owned());
     }
     let raw = journal
-        .read_bytes(target, LARGEST)
+        .read_bytes(target, MAX_SIZE)
         .map_err(|error| error.to_string())?;
     if raw.mode() & 0o222 == 0 {
         return Err("read-only".to_owned());

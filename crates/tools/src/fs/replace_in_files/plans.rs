@@ -11,7 +11,7 @@ use haft_journal::ContentHash;
 use super::rewrite::FileRewrite;
 
 /// The maximum number of stored plans; the oldest is dropped first.
-const KEPT: usize = 32;
+const MAX_PLANS: usize = 32;
 
 /// A previewed change: the state of the files at that time, with the rewrite or the new contents.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl ReplacePlans {
     pub(super) fn store(&self, plan: ReplacePlan) {
         let mut plans = self.plans();
         plans.push_back(plan);
-        while plans.len() > KEPT {
+        while plans.len() > MAX_PLANS {
             plans.pop_front();
         }
     }

@@ -12,14 +12,14 @@ use tokio::sync::Notify;
 use crate::shell::command_output::plain;
 
 /// The maximum length of a line, in bytes. The rest of a longer line is dropped.
-const LONGEST_LINE: usize = 2_000;
+const MAX_LINE: usize = 2_000;
 /// The maximum size of the queued lines, in bytes. Further lines are only counted.
-const MOST_WAITING: usize = 8_000;
+const MAX_WAITING: usize = 8_000;
 /// The maximum number of events within [`WINDOW`].
-const MOST_EVENTS: usize = 100;
+const MAX_EVENTS: usize = 100;
 /// The maximum number of bytes within [`WINDOW`].
-const MOST_BYTES: u64 = 10 << 20;
-/// The time window for [`MOST_EVENTS`] and [`MOST_BYTES`].
+const MAX_BYTES: u64 = 10 << 20;
+/// The time window for [`MAX_EVENTS`] and [`MAX_BYTES`].
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// The queued lines. Clones share the same queue.
@@ -97,7 +97,7 @@ impl WaitingLines {
     }
 
     fn add(&mut self, part: &[u8]) {
-        let room = LONGEST_LINE - self.open.len();
+        let room = MAX_LINE - self.open.len();
         self.open.extend_from_slice(&part[..part.len().min(room)]);
         // An endless line is shown once, as soon as it is too long. Its rest is dropped.
         if part.len() > room && !self.is_cut {
@@ -118,7 +118,7 @@ impl WaitingLines {
 
     fn queue_line(&mut self, line: &[u8], note: &str) {
         // Check the size before decoding: most lines of a flood are dropped here.
-        if self.waiting + line.len() > MOST_WAITING {
+        if self.waiting + line.len() > MAX_WAITING {
             self.dropped += 1;
             return;
         }
@@ -132,7 +132,7 @@ impl WaitingLines {
 
     fn is_any(&self) -> bool {
         // Output without lines also becomes an event if it is too large.
-        !self.lines.is_empty() || self.dropped > 0 || self.bytes > MOST_BYTES
+        !self.lines.is_empty() || self.dropped > 0 || self.bytes > MAX_BYTES
     }
 
     fn take(&mut self) -> Option<MonitorEvent> {
@@ -168,10 +168,10 @@ impl EventRate {
         }
         self.events.push_back((now, bytes));
         let said: u64 = self.events.iter().map(|(_, bytes)| bytes).sum();
-        if self.events.len() > MOST_EVENTS {
+        if self.events.len() > MAX_EVENTS {
             return Some("it had more than 100 events in a minute");
         }
-        (said > MOST_BYTES).then_some("it wrote more than 10 MiB in a minute")
+        (said > MAX_BYTES).then_some("it wrote more than 10 MiB in a minute")
     }
 }
 
@@ -216,16 +216,13 @@ mod tests {
         }
         let event = lines.take().unwrap();
         assert_eq!(event.bytes, 100_000_000);
-        assert_eq!(
-            event.text.len(),
-            LONGEST_LINE + " [the line continues]".len()
-        );
+        assert_eq!(event.text.len(), MAX_LINE + " [the line continues]".len());
         assert!(lines.take().is_none());
-        lines.push(&vec![b'x'; 1 + MOST_BYTES as usize]);
+        lines.push(&vec![b'x'; 1 + MAX_BYTES as usize]);
         assert_eq!(lines.take().unwrap().text, "", "but it is too much");
         lines.push(b"still the same line\nanother\n");
         assert_eq!(lines.take().unwrap().text, "another");
-        assert!(lines.waiting().open.capacity() <= 2 * LONGEST_LINE);
+        assert!(lines.waiting().open.capacity() <= 2 * MAX_LINE);
     }
 
     #[test]
@@ -235,11 +232,7 @@ mod tests {
             lines.push(format!("line {number}\n").as_bytes());
         }
         let event = lines.take().unwrap();
-        assert!(
-            event.text.len() < MOST_WAITING + 100,
-            "{}",
-            event.text.len()
-        );
+        assert!(event.text.len() < MAX_WAITING + 100, "{}", event.text.len());
         let shown = event.text.lines().count() - 1;
         let note = format!("[{} more lines are not shown]", 1_000_000 - shown);
         assert_eq!(event.text.lines().next_back(), Some(&*note));
@@ -272,11 +265,14 @@ mod tests {
         let mut fast = EventRate {
             events: rate.events.clone(),
         };
-        assert!(fast.record_event(start + Duration::from_secs(59), 10).is_some());
+        assert!(
+            fast.record_event(start + Duration::from_secs(59), 10)
+                .is_some()
+        );
         // The first is forgotten by then.
         assert_eq!(rate.record_event(start + WINDOW, 10), None);
         let mut flood = EventRate::default();
-        assert_eq!(flood.record_event(start, MOST_BYTES), None);
+        assert_eq!(flood.record_event(start, MAX_BYTES), None);
         assert!(flood.record_event(start, 1).is_some());
     }
 }

@@ -13,8 +13,8 @@ pub(crate) use lines::{EventRate, LineQueue, MonitorEvent};
 use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use haft_contract::{
-    ToolAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, ToolProfile,
-    RuleMatch, ServiceNeed, TaskKind, Tool, ToolError, ToolOutput,
+    BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, RuleMatch, ServiceNeed,
+    TaskKind, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,11 +25,11 @@ use url::SocketUrl;
 
 /// The default and the maximum lifetime of a monitor, in milliseconds.
 const USUAL: f64 = 300_000.0;
-const LONGEST: f64 = 1_800_000.0;
+const MAX_LENGTH: f64 = 1_800_000.0;
 /// The lifetime of a monitor that runs as long as the session.
 const PERSISTENT: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// The maximum number of monitors that run concurrently.
-const MOST: usize = 20;
+const MAX_COUNT: usize = 20;
 
 /// Watches a command or a WebSocket in the background. Each line or message is shown to you when it arrives,
 /// between your turns. Lines that arrive together are one event. Returns immediately.
@@ -98,7 +98,7 @@ impl Input {
         let asked = self
             .timeout_ms
             .filter(|asked| asked.is_finite() && *asked >= 1.0);
-        Duration::from_secs_f64(asked.unwrap_or(USUAL).min(LONGEST) / 1000.0)
+        Duration::from_secs_f64(asked.unwrap_or(USUAL).min(MAX_LENGTH) / 1000.0)
     }
 }
 
@@ -112,11 +112,11 @@ fn has_room(cx: &CallContext) -> Result<(), ToolError> {
     let running = tasks.running();
     let monitors = running.iter().filter(|task| task.kind == TaskKind::Monitor);
     let ids: Vec<&str> = monitors.map(|task| &*task.id).collect();
-    if ids.len() < MOST {
+    if ids.len() < MAX_COUNT {
         return Ok(());
     }
     Err(ToolError::Refused(format!(
-        "{MOST} monitors are running already, which is the maximum. Stop one with TaskStop first: {}.",
+        "{MAX_COUNT} monitors are running already, which is the maximum. Stop one with TaskStop first: {}.",
         ids.join(", ")
     )))
 }

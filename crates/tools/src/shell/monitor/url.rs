@@ -3,7 +3,7 @@
 use haft_sandbox::network::Host;
 
 /// The maximum length of a URL.
-const LONGEST: usize = 2_000;
+const MAX_LENGTH: usize = 2_000;
 
 /// The parsed URL of a WebSocket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl SocketUrl {
     /// Parses a URL. The error is a text for the model.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| format!("`ws.url` {why}.");
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Err(refused("is too long"));
         }
         // Programs may interpret any other character differently.

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use tokio::{io::AsyncReadExt, sync::mpsc};
 
 /// The maximum length of a line, in bytes. The longest lines contain an image.
-const LONGEST: usize = 16 << 20;
+const MAX_LENGTH: usize = 16 << 20;
 /// The maximum length of a value or an error, in characters.
-const LONGEST_TEXT: usize = 45_000;
+const MAX_TEXT: usize = 45_000;
 
 /// A message of the driver.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) async fn read_frames(mut output: CommandOutput, to: mpsc::Sender<Driv
             }
         }
         line.extend_from_slice(rest);
-        if line.len() > LONGEST {
+        if line.len() > MAX_LENGTH {
             let _ = to.send(DriverFrame::Invalid("an endless line")).await;
             return;
         }
@@ -88,7 +88,7 @@ fn read_line(line: &[u8]) -> DriverFrame {
     let Ok(line) = serde_json::from_slice::<DriverLine>(line) else {
         return DriverFrame::Invalid("a line that is not an answer");
     };
-    let cut = |text: String| match text.char_indices().nth(LONGEST_TEXT) {
+    let cut = |text: String| match text.char_indices().nth(MAX_TEXT) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     };

@@ -50,7 +50,7 @@ const REST: Duration = Duration::from_secs(5);
 /// The interval between reports of new output.
 const PROGRESS: Duration = Duration::from_millis(40);
 /// The maximum number of images of one call.
-const MOST_IMAGES: usize = 8;
+const MAX_IMAGES: usize = 8;
 
 /// An interpreter. When it is dropped, all of its processes end.
 pub(super) struct Interpreter {
@@ -282,7 +282,7 @@ impl Interpreter {
                         return (end, done);
                     }
                     Some(DriverFrame::Image { nonce: of, bytes }) if of == nonce => {
-                        if images.len() < MOST_IMAGES {
+                        if images.len() < MAX_IMAGES {
                             images.push(bytes);
                         }
                     }

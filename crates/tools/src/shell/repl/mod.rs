@@ -19,8 +19,8 @@ use std::{
 };
 
 use haft_contract::{
-    ToolAccess, CallContext, Card, CardSection, CheckOutcome, Confinement, Content, ControlFiles,
-    Effects, ToolProfile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
+    CallContext, Card, CardSection, CheckOutcome, Confinement, Content, ControlFiles, Effects,
+    RuleMatch, ServiceNeed, Tool, ToolAccess, ToolError, ToolOutput, ToolProfile, ToolUse,
 };
 #[cfg(feature = "browser")]
 use haft_sandbox::{CommandNetwork, ProcessInfo};
@@ -31,12 +31,13 @@ use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
-    ShellProgram, ShellService, change_tracking, host_questions::NamedCall, limits, limits::CommandLimits,
+    ShellProgram, ShellService, change_tracking, host_questions::NamedCall, limits,
+    limits::CommandLimits,
 };
 use interpreter::{Interpreter, ReplEnd, ReplOutcome};
 
 /// The maximum length of the code, in bytes.
-const LONGEST: usize = 200_000;
+const MAX_LENGTH: usize = 200_000;
 /// The maximum length of the first line in the title of a card.
 const SUBJECT: usize = 80;
 
@@ -156,9 +157,9 @@ impl Tool for Repl {
                 "`code` is empty: there is nothing to run.".to_owned(),
             ));
         }
-        if input.code.len() > LONGEST {
+        if input.code.len() > MAX_LENGTH {
             return Err(ToolError::Refused(format!(
-                "`code` is longer than {LONGEST} bytes: write it to a file and import that."
+                "`code` is longer than {MAX_LENGTH} bytes: write it to a file and import that."
             )));
         }
         Ok(CheckOutcome::Pass)
@@ -238,7 +239,9 @@ impl Tool for Repl {
             let what = format!("REPL {}", input.language.name());
             let report = change_tracking::record_changes(watched, control, what).await?;
             notes.extend(report.notes);
-            let uncovered = report.uncovered.and_then(|why| shell.take_undo_warning(&why));
+            let uncovered = report
+                .uncovered
+                .and_then(|why| shell.take_undo_warning(&why));
             notes.extend(uncovered);
         }
         let mut output = answer(input, outcome, longest, notes, is_new);

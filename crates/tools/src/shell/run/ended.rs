@@ -120,7 +120,11 @@ impl CommandRun<'_> {
             // The user should not have to wait after an interrupt. The changes are recorded in the
             // background.
             let command = self.input.command.clone();
-            haft_contract::spawn_boxed(change_tracking::record_changes(watched, due.control(), command));
+            haft_contract::spawn_boxed(change_tracking::record_changes(
+                watched,
+                due.control(),
+                command,
+            ));
         }
         Ok(answer.with(body))
     }
@@ -161,14 +165,19 @@ impl CommandRun<'_> {
         };
         let command = self.input.command.clone();
         // The recording runs to its end, even if the call is cancelled.
-        let looking =
-            haft_contract::spawn_boxed(change_tracking::record_changes(watched, due.control(), command));
+        let looking = haft_contract::spawn_boxed(change_tracking::record_changes(
+            watched,
+            due.control(),
+            command,
+        ));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),
         };
         due.notes.extend(said.notes);
-        let uncovered = said.uncovered.and_then(|why| self.shell.take_undo_warning(&why));
+        let uncovered = said
+            .uncovered
+            .and_then(|why| self.shell.take_undo_warning(&why));
         due.notes.extend(uncovered);
         Ok(())
     }

@@ -46,7 +46,7 @@ const PROGRESS: Duration = Duration::from_millis(40);
 /// The maximum number of bytes of new output per report; the newest are reported.
 const PROGRESS_TAIL: usize = 4 << 10;
 /// The maximum number of questions to the user about one command.
-const MOST_QUESTIONS: u32 = 3;
+const MAX_QUESTIONS: u32 = 3;
 /// The number of bytes at the end of the output that are searched for refusals.
 const REFUSAL_TAIL: usize = 64 << 10;
 
@@ -107,7 +107,7 @@ struct RefusedFiles(Mutex<Vec<PathBuf>>);
 impl RefusedFiles {
     fn record(&self, path: &Path) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.len() < MOST_REFUSED && !files.iter().any(|known| known == path) {
+        if files.len() < MAX_REFUSED && !files.iter().any(|known| known == path) {
             files.push(path.to_path_buf());
         }
     }
@@ -119,7 +119,7 @@ impl RefusedFiles {
 }
 
 /// The maximum number of refused control files that are recorded.
-const MOST_REFUSED: usize = 20;
+const MAX_REFUSED: usize = 20;
 
 /// The outcome of waiting for a command.
 enum WaitOutcome {
@@ -218,7 +218,7 @@ impl<'a> CommandRun<'a> {
             };
             due.job.drain_output().await;
             match self.refused(&due, &ended).await {
-                Some(EscalationOutcome::Retry(wider)) if attempt < MOST_QUESTIONS => {
+                Some(EscalationOutcome::Retry(wider)) if attempt < MAX_QUESTIONS => {
                     due.job.kill(KillCause::Leftover, Duration::ZERO);
                     due.job.wait_until_gone().await;
                     attempt += 1;
@@ -256,7 +256,10 @@ impl<'a> CommandRun<'a> {
 
     /// Records the state of the files that the command may change.
     async fn watch(&self, confinement: &Confinement) -> Result<Option<ChangeBaseline>, ToolError> {
-        let own = [self.shell.folder().to_path_buf(), self.shell.scratch_folder()];
+        let own = [
+            self.shell.folder().to_path_buf(),
+            self.shell.scratch_folder(),
+        ];
         change_tracking::record_baseline(confinement, &self.analysis, self.cx, own).await
     }
 
@@ -372,7 +375,7 @@ impl<'a> CommandRun<'a> {
         }
         let seen = refused_writes::seen(&ended.refused, code, confinement);
         for path in seen.control {
-            if files.len() < MOST_REFUSED && !files.contains(&path) {
+            if files.len() < MAX_REFUSED && !files.contains(&path) {
                 files.push(path);
             }
         }

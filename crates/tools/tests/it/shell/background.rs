@@ -101,7 +101,10 @@ async fn only_what_is_new_is_told_and_lines_can_be_picked() {
     );
     assert!(text.contains("<output>\napricot\n</output>"), "{text}");
     let text = ask(json!({"task_id": id, "filter": "("})).await.failed();
-    assert!(text.contains("`filter` is not a valid regular expression"), "{text}");
+    assert!(
+        text.contains("`filter` is not a valid regular expression"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

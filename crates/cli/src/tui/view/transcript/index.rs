@@ -13,10 +13,10 @@ use super::render::{LineRole, RenderedEntry, TranscriptLine, render};
 pub(super) const BLOCK: usize = 400;
 
 /// The maximum number of bytes shown of one line.
-const LONGEST_LINE: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 
 /// A line of the transcript file above this size in bytes is not read.
-const LONGEST_ENTRY: u64 = 64 << 20;
+const MAX_ENTRY: u64 = 64 << 20;
 
 /// The position and length of an entry in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +65,7 @@ impl TranscriptIndex {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let read = (&mut reader)
-                .take(LONGEST_ENTRY)
-                .read_until(b'\n', &mut line)?;
+            let read = (&mut reader).take(MAX_ENTRY).read_until(b'\n', &mut line)?;
             // A line without a line end is still being written.
             if !line.ends_with(b"\n") {
                 return Ok(());
@@ -245,7 +243,7 @@ impl OutputPlace {
         for _ in wanted {
             let mut line = Vec::new();
             let read = (&mut reader)
-                .take(LONGEST_LINE as u64)
+                .take(MAX_LINE as u64)
                 .read_until(b'\n', &mut line)?;
             if read == 0 {
                 break;

@@ -36,10 +36,10 @@ use crate::tui::{
 };
 
 /// The maximum number of blocks of lines in memory.
-const MOST_BLOCKS: usize = 600;
+const MAX_BLOCKS: usize = 600;
 
 /// The maximum number of bytes of an entry that are copied or edited.
-const MOST_TEXT: usize = 10 << 20;
+const MAX_TEXT: usize = 10 << 20;
 
 /// The transcript of a session.
 pub(crate) struct TranscriptView {
@@ -148,7 +148,7 @@ impl TranscriptView {
             return Vec::new();
         };
         let (entry, _) = self.text.place(self.pager.scroller.top_line());
-        vec![job(move || make(index.text(entry, MOST_TEXT)))]
+        vec![job(move || make(index.text(entry, MAX_TEXT)))]
     }
 }
 
@@ -305,7 +305,7 @@ impl TranscriptText {
     }
 
     fn store_block(&mut self, block: (usize, usize), lines: Vec<TranscriptLine>) {
-        if self.order.len() >= MOST_BLOCKS {
+        if self.order.len() >= MAX_BLOCKS {
             let oldest = self.order.remove(0);
             self.blocks.remove(&oldest);
         }

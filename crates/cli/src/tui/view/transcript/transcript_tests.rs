@@ -3,7 +3,7 @@ use std::{fs, io::Write, path::Path};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tui::view::test_screen::{key, keys, test_style, run_jobs, shown};
+use crate::tui::view::test_screen::{key, keys, run_jobs, shown, test_style};
 
 fn line(kind: &str, minute: usize, message: Value) -> Value {
     let timestamp = format!("2026-01-31T12:{minute:02}:05.000Z");
@@ -256,5 +256,5 @@ fn of_a_long_conversation_only_what_is_shown_is_at_hand() {
         let text = shown(&mut view, &look);
         assert!(!text.contains(" ~"), "{letter}: {text}");
     }
-    assert!(view.text.blocks.len() <= MOST_BLOCKS);
+    assert!(view.text.blocks.len() <= MAX_BLOCKS);
 }
