@@ -118,7 +118,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Fills in values that the model left implicit, before the input is parsed. Called by
-    /// `prepare`, after coercion and before validation; paths named in [`Profile::paths`] are made
+    /// `prepare`, after coercion and before validation; paths named in [`ToolProfile::paths`] are made
     /// absolute later.
     fn backfill(&self, input: &mut Value) {
         let _ = input;

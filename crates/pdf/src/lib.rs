@@ -8,7 +8,7 @@
 //! - [`child`]: both ends of the child process: [`child::main`] runs in it, [`child::ask`] in the
 //!   parent
 //! - [`child_answer`]: the child's output and its validation
-//! - [`Pages`]: the requested pages
+//! - [`PageSelection`]: the requested pages
 //! - `read`: the work of the child; `tree`, `outline`: the structure of a document; `text`: the
 //!   text of a page; `damage`: distinguishes a lost page from a page without text
 //!

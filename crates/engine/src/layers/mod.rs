@@ -1,6 +1,6 @@
 //! Layers around the execution of a call.
 //!
-//! A layer receives the call and the rest of the chain ([`Next`]). It may wait, answer the call
+//! A layer receives the call and the rest of the chain ([`LayerChain`]). It may wait, answer the call
 //! itself, cut it short, or log what happened. The order is trace, rate limit, cache, timeout,
 //! tool. A cached result is traced, but has no timeout. A layer is left out for calls on which it
 //! would have no effect.

@@ -81,7 +81,7 @@ impl PreparedCall {
         self.tool.spec()
     }
 
-    /// Runs the tool. Only [`Next`](crate::layers::Next) calls this, for an admitted call.
+    /// Runs the tool. Only [`LayerChain`](crate::layers::LayerChain) calls this, for an admitted call.
     pub(crate) fn run<'a>(
         &'a self,
         cx: &'a CallContext,

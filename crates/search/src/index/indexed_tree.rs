@@ -352,7 +352,7 @@ impl IndexedTree {
 
     /// Returns the cached text of a file, if it is current. With `spares_look`, a file that has its
     /// own watch is not checked with `stat` (see the note on memory maps in `tree`). For `path`,
-    /// see [`LiveTree::look_at_entry`].
+    /// see [`LiveTree::stat_entry`].
     pub(crate) fn text_of<'a>(
         &self,
         entry: &'a LiveTreeEntry<FileData>,

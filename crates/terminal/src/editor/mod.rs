@@ -1,7 +1,7 @@
 //! A multi-line editor with grapheme clusters, chips, undo, a kill ring, Emacs keys and vi keys.
 //!
 //! - [`Editor`]: the draft, and its response to keys; [`EditCommand`]: the commands bound to keys
-//! - [`Chip`]: a paste or an image, moved over as one unit
+//! - [`DraftChip`]: a paste or an image, moved over as one unit
 //! - `vi`: normal, insert and visual mode
 //! - [`EditorView`]: the draft as rows, with the caret
 //! - [`InputHistory`], [`HistorySearch`]: earlier inputs

@@ -2,10 +2,10 @@
 //!
 //! A call of `Bash` uses the service in these steps:
 //!
-//! 1. [`ShellService::detach_request`] registers the call. From then on, [`ShellService::background`]
+//! 1. [`ShellService::register_waiting_call`] registers the call. From then on, [`ShellService::move_to_background`]
 //!    can move its command to the background, so that the call returns.
-//! 2. [`ShellService::start`] starts the command in a sandbox. The result is a [`CommandJob`], for
-//!    which the call waits. [`ShellService::sandbox`] caches sandboxes, so that later commands with
+//! 2. [`ShellService::start_command`] starts the command in a sandbox. The result is a [`CommandJob`], for
+//!    which the call waits. [`ShellService::sandbox_for`] caches sandboxes, so that later commands with
 //!    the same settings use the same one.
 //! 3. If the command moves to the background, the call adds it to [`ShellTasks`].
 //!
@@ -199,7 +199,7 @@ impl ShellService {
             .is_some()
     }
 
-    /// Like [`ShellService::background`], but for the call with this tool use id, or for all
+    /// Like [`ShellService::move_to_background`], but for the call with this tool use id, or for all
     /// waiting calls if there is no id. Returns the number of calls.
     pub fn move_calls_to_background(&self, tool_use_id: Option<&str>) -> usize {
         let calls = self.lock_waiting_calls();
@@ -340,7 +340,7 @@ impl ShellService {
     }
 
     /// Registers a call that waits for its command. While the returned value exists,
-    /// [`ShellService::background`] can move the command to the background.
+    /// [`ShellService::move_to_background`] can move the command to the background.
     pub(crate) fn register_waiting_call(&self, cx: &CallContext) -> WaitingCallGuard<'_> {
         let signal = Arc::new(Notify::new());
         let waiting = WaitingCall {
@@ -414,7 +414,7 @@ impl ShellService {
     }
 
     /// Returns a new path for the temporary files of a long-running confined program. The path is
-    /// short, like [`ShellService::scratch`].
+    /// short, like [`ShellService::scratch_folder`].
     #[cfg(feature = "browser")]
     pub(crate) fn new_program_scratch(&self, program: &str) -> PathBuf {
         static STARTED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
