@@ -42,7 +42,7 @@ impl EditorWrites {
         let current = Self::ALL.iter().find(|(one, ..)| *one == self);
         let options = Self::ALL.map(|(_, id, name)| json!({"value": id, "name": name}));
         json!({
-            "type": "select", "id": "editor_writes", "name": "Who writes files", "category": "other",
+            "type": "select", "id": "editor_writes", "name": "File writer", "category": "other",
             "currentValue": current.map(|(_, id, _)| *id), "options": options,
         })
     }

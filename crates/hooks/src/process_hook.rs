@@ -156,7 +156,7 @@ fn command(handler: &HookHandler, surroundings: ProcessContext<'_>) -> Result<Co
             (filled(program), args)
         }
         HookAction::Unavailable(why) => return Err(RunError::Unavailable(why.clone())),
-        _ => return Err(RunError::Unavailable("it is no program".to_owned())),
+        _ => return Err(RunError::Unavailable("it is not a program".to_owned())),
     };
     // In its own session the program has no terminal to ask the user on, and all its child
     // processes can be killed with it.

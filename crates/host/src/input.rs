@@ -310,7 +310,7 @@ impl SessionInput {
     pub fn add_directory(&self, directory: impl Into<PathBuf>) -> Result<(), String> {
         let directory = directory.into();
         if !directory.is_absolute() || !directory.is_dir() {
-            return Err(format!("{} is no directory", directory.display()));
+            return Err(format!("{} is not a directory", directory.display()));
         }
         self.0.add_root(&directory);
         self.0.control.add_directory(directory);

@@ -367,7 +367,7 @@ fn permissions(value: &Value, changes: &mut Vec<LiveChange>) -> Result<(), Strin
                 for text in texts()? {
                     let path = PathBuf::from(text);
                     if !path.is_absolute() || !path.is_dir() {
-                        return Err(format!("{} is no directory", path.display()));
+                        return Err(format!("{} is not a directory", path.display()));
                     }
                     changes.push(LiveChange::Directory(path));
                 }

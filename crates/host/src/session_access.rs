@@ -319,7 +319,7 @@ fn record_read(services: &Services, path: &Path) -> Result<(), String> {
 }
 
 #[cfg(not(feature = "fs"))]
-fn note_read(_: &Services, _: &Path) -> Result<(), String> {
+fn record_read(_: &Services, _: &Path) -> Result<(), String> {
     Err("this build cannot read files".to_owned())
 }
 

@@ -22,7 +22,7 @@
 //! let control = process.control(); // for other tasks; it does not keep the program alive
 //! control.interrupt(); // SIGINT for python alone, by its guard
 //! control.kill(std::time::Duration::from_secs(1)); // asks all of it to end, then makes it
-//! println!("{:?}", control.ended().await.how);
+//! println!("{:?}", control.wait_for_end().await.how);
 //! # Ok(()) }
 //! // When `process` is dropped, everything that the program started ends too.
 //! ```

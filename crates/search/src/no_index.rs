@@ -18,7 +18,7 @@ impl NoTrees {
         None
     }
 
-    pub(crate) fn wrote(&self, _: &Path, _: &[u8], _: &crate::FileIdentity) {}
+    pub(crate) fn on_file_written(&self, _: &Path, _: &[u8], _: &crate::FileIdentity) {}
 
     pub(crate) fn inspect(&self, _: &Path) -> Option<IndexStatus> {
         None

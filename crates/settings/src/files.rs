@@ -171,7 +171,7 @@ pub fn read_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, S
     let slash = path.parent().unwrap_or(&places.cwd).to_path_buf();
     match read_layer(SettingsScope::CommandLine, &path, &slash) {
         Some(read) => read,
-        None => Err(problem(format!("{} is no file", path.display()))),
+        None => Err(problem(format!("{} is not a file", path.display()))),
     }
 }
 

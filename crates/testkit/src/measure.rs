@@ -54,5 +54,5 @@ pub fn memory(process: u32, what: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
     let line = status.lines().find(|line| line.starts_with(what));
     let figure = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-    figure.expect("a figure of the kernel's")
+    figure.expect("a figure from the kernel")
 }

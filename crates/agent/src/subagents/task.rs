@@ -225,7 +225,7 @@ fn notice(
         TaskStatus::Completed => "is done",
         TaskStatus::Failed => "failed",
         TaskStatus::Killed => "was stopped",
-        TaskStatus::Running => "is at work",
+        TaskStatus::Running => "is running",
     };
     let mut result = report_text(&outcome.report);
     let mut notes = Vec::new();

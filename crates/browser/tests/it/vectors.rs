@@ -108,7 +108,7 @@ async fn v3_v4_a_ref_means_its_element_or_nothing() {
         .await
         .unwrap_err()
         .to_string();
-    assert!(error.contains("e999 is no ref"), "{error}");
+    assert!(error.contains("e999 is not a ref"), "{error}");
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ mod tests {
     fn an_editor_that_fails_changes_nothing() {
         let (text, left) = edited(&[("EDITOR", "exit 3;")]);
         let why = text.unwrap_err();
-        assert!(why.contains("the draft is as it was"), "{why}");
+        assert!(why.contains("the draft is unchanged"), "{why}");
         assert_eq!(left, 0);
         assert_eq!(
             editor(&Environment::from_variables([("VISUAL", " "), ("X", "")])),

@@ -328,7 +328,7 @@ mod tests {
         let (bindings, warning) = Keybindings::load(&path);
         assert_eq!(bindings.bound.len(), 1);
         let warning = warning.unwrap();
-        let expected = "left out: action \"chat:fly\", context Settings, key hyper+x";
+        let expected = "ignored: action \"chat:fly\", context Settings, key hyper+x";
         assert!(warning.ends_with(expected), "{warning}");
         fs::write(&path, "{").unwrap();
         assert!(Keybindings::load(&path).1.is_some());

@@ -221,7 +221,7 @@ mod tests {
         assert_eq!((found.success, found.added), (usual.success, usual.added));
         let problem = problem.unwrap();
         assert!(
-            problem.ends_with("left out: success, diffAdded"),
+            problem.ends_with("ignored: success, diffAdded"),
             "{problem}"
         );
     }

@@ -165,6 +165,6 @@ fn a_line_of_50_megabytes_is_passed_over() {
     let (dir, answers) = answers(&[long], &["--permission-mode", "acceptEdits"]);
     assert_eq!(answers[0]["is_error"], true);
     let told = answers[0]["content"].as_str().unwrap();
-    assert!(told.contains("at most"), "{told}");
+    assert!(told.contains("the limit is"), "{told}");
     assert!(!dir.path().join("work/big.txt").exists());
 }

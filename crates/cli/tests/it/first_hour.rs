@@ -195,7 +195,7 @@ fn no_command_plants_a_program_in_the_settings_of_git() {
         let (text, _, _) = run(&mut talk, "sh plant.sh", false);
         assert_eq!(config(), before, "{key}");
         assert!(
-            text.contains("decides what other programs run") && text.contains(".git/config"),
+            text.contains("decide what other programs run") && text.contains(".git/config"),
             "{key}: {text}"
         );
     }

@@ -33,7 +33,7 @@ fn a_key_is_kept_for_the_user_alone_and_forgotten_again() {
     assert_eq!(fs::read_to_string(&key_file).unwrap(), "sk-secret\n");
     assert_eq!(fs::metadata(&key_file).unwrap().mode() & 0o777, 0o600);
     let gone = command("logout", b"");
-    assert!(gone.stdout.contains("is gone"), "{}", gone.stdout);
+    assert!(gone.stdout.contains("is deleted"), "{}", gone.stdout);
     assert!(!key_file.exists());
     assert_eq!(command("logout", b"").stdout, "No key was stored.\n");
 }

@@ -219,7 +219,7 @@ fn what_is_hidden_since_it_began_ends_it_and_it_is_said_why() {
     });
     let said = text(&answer);
     assert!(
-        said.contains("has changed since the interpreter began (a rule hides")
+        said.contains("have changed since the interpreter started (a rule hides")
             && said.contains("key.txt")
             && said.contains("without its state"),
         "{said}"

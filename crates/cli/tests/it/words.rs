@@ -84,11 +84,13 @@ impl DialectChecker {
         let found = self.any.matches(text);
         let mut problems = Vec::new();
         for (pattern, plain) in found.iter().map(|index| &self.each[index]) {
-            for phrase in pattern.find_iter(text).map(|found| found.as_str()) {
+            for found in pattern.find_iter(text) {
+                let phrase = found.as_str();
                 let lower = phrase.to_lowercase();
-                let is_plain = ["no longer", "no more", "no one"]
-                    .iter()
-                    .any(|end| lower.ends_with(end) && lower != "no one");
+                // "It is no longer there", "there is no file".
+                let is_plain = ["is no longer", "is no more", "are no longer", "was no longer"]
+                    .contains(&lower.as_str())
+                    || text[..found.start()].to_lowercase().ends_with("there ");
                 if !is_plain && !self.allowed.contains(&(path, lower)) {
                     problems.push(format!("{path}: \"{phrase}\": say {plain}"));
                 }

@@ -250,6 +250,6 @@ mod tests {
         let store = store(dir.path(), ResultBudget::default());
         let mut content = vec![Content::text("x".repeat(5000))];
         assert_eq!(store.cap_content(&mut content, 100), None);
-        assert!(content[0].as_text().unwrap().contains("could not be kept"));
+        assert!(content[0].as_text().unwrap().contains("could not be saved"));
     }
 }

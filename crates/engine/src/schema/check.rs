@@ -226,7 +226,7 @@ impl SchemaValidator {
             (SchemaKeyword::IsSchema(draft), _) => match SchemaCompiler::is_schema(value, *draft) {
                 Ok(()) => true,
                 Err(error) => {
-                    notes.fail_with_text(at, value, || format!("it is no schema: {error}"))
+                    notes.fail_with_text(at, value, || format!("it is not a schema: {error}"))
                 }
             },
             (

@@ -220,7 +220,7 @@ pub(super) fn types(value: &Value, here: SchemaPlace<'_>) -> Result<TypeSet, Sch
             Some("number") => &mut types.number,
             Some("integer") => &mut types.integer,
             Some("string") => &mut types.string,
-            _ => return Err(here.error("type", format!("{name} is no type"))),
+            _ => return Err(here.error("type", format!("{name} is not a type"))),
         };
         if std::mem::replace(allowed, true) {
             return Err(here.error("type", format!("{name} is there twice")));

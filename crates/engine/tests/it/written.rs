@@ -183,7 +183,7 @@ fn saving_a_rule_does_not_vouch_for_what_stood_there() {
     let refused = files
         .write("permissions.additionalDirectories", &json!(["/srv"]))
         .unwrap_err();
-    assert!(refused.contains("waits for trust"), "{refused}");
+    assert!(refused.contains("needs trust"), "{refused}");
     files
         .write("permissions.deny", &json!(["Read(.env)"]))
         .unwrap();

@@ -288,7 +288,7 @@ async fn from_a_question_to_an_approved_plan() {
     assert!(
         outside
             .text()
-            .starts_with("<tool_use_error>Plan mode is not on")
+            .starts_with("<tool_use_error>Plan mode is off")
     );
     let work = json!({"file_path": "b.txt", "content": "x"});
     assert!(!rig.haft.call("Write", work).await.is_error);

@@ -21,9 +21,9 @@ fn help(input: &SessionInput) -> String {
     let rows = |list: Vec<CommandInfo>| -> String {
         let rows = list.into_iter().map(|command| {
             let called = format!("/{} {}", command.name, command.argument_hint);
-            let said = short(&command.description, 80);
+            let description = short(&command.description, 80);
             // A long name does not move the column of the others.
-            format!("{:NAMES$}  {said}", called.trim_end())
+            format!("{:NAMES$}  {description}", called.trim_end())
         });
         rows.collect::<Vec<_>>().join("\n")
     };

@@ -114,7 +114,7 @@ fn named(words: &str, cwd: &Path, home: Option<PathBuf>) -> Result<PathBuf, Stri
         _ => cwd.join(path),
     };
     let directory = path.canonicalize().ok().filter(|path| path.is_dir());
-    directory.ok_or_else(|| format!("{} is no directory", path.display()))
+    directory.ok_or_else(|| format!("{} is not a directory", path.display()))
 }
 
 async fn add_dir(context: &mut CommandContext<'_>, path: &str) -> CommandAnswer {

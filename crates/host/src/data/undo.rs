@@ -343,7 +343,7 @@ fn list(_: &Services) -> Result<Vec<UndoEntry>, String> {
 }
 
 #[cfg(not(feature = "fs"))]
-pub(crate) fn take_back(
+pub(crate) fn run_undo(
     _: &Services,
     _: &UndoTarget,
     _: bool,

@@ -121,8 +121,8 @@ impl ToolApprovals for PinnedTools {
                 ServerScope::Project => Ok(()),
                 // The user may have written it, or another program: ask if possible.
                 ServerScope::Local | ServerScope::User if !self.decides.can_ask() => {
-                    let said = other_entry(name, &last.text, &now.text);
-                    self.decides.warn(&format!("MCP server {name}: {said}"));
+                    let line = other_entry(name, &last.text, &now.text);
+                    self.decides.warn(&format!("MCP server {name}: {line}"));
                     Ok(())
                 }
                 _ => match self.ask_user(name, reason, &what).await {
@@ -385,11 +385,11 @@ fn pinned_entry(entry: &ServerEntry) -> PinnedServer {
     }
     for key in ["headersHelper", "sandbox", "oauth"] {
         if let Some(value) = entry.config.get(key) {
-            let said = match key {
+            let line = match key {
                 "oauth" => format!("…{}", &hash(value)[..8]),
                 _ => value.to_string(),
             };
-            lines.push(format!("{key} = {said}"));
+            lines.push(format!("{key} = {line}"));
         }
     }
     PinnedServer {

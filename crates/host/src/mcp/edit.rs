@@ -103,7 +103,7 @@ fn read(file: &Path) -> anyhow::Result<Value> {
         Ok(text) if text.trim().is_empty() => Ok(json!({})),
         Ok(text) => {
             let value: Value = serde_json::from_str(&text)
-                .with_context(|| format!("{} is no JSON", file.display()))?;
+                .with_context(|| format!("{} is not valid JSON", file.display()))?;
             anyhow::ensure!(value.is_object(), "{} holds no object", file.display());
             Ok(value)
         }

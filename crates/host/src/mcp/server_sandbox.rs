@@ -27,6 +27,6 @@ pub(super) fn sandbox_factory(permitted: &ResolvedSettings) -> Option<SandboxOf>
 
 /// A build without commands cannot confine a server, so it is not started.
 #[cfg(not(feature = "shell"))]
-pub(super) fn of(_: &ResolvedSettings) -> Option<SandboxOf> {
+pub(super) fn sandbox_factory(_: &ResolvedSettings) -> Option<SandboxOf> {
     None
 }

@@ -99,7 +99,7 @@ fn read_server_file(file: &Path, scope: ServerScope) -> ReadServers {
         Err(error) => return wrong(format!("{} cannot be read: {error}", file.display())),
     };
     match serde_json::from_str::<Value>(&text) {
-        Err(error) => wrong(format!("{} is no JSON: {error}", file.display())),
+        Err(error) => wrong(format!("{} is not valid JSON: {error}", file.display())),
         Ok(value) => match value["mcpServers"].as_object() {
             Some(servers) => entries(servers, scope),
             None => wrong(format!("{} has no object `mcpServers`", file.display())),

@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn lines_that_came_and_went() {
         assert_eq!(lines("a\nb\nb\nc", "a\nb\nd"), "- b\n- c\n+ d");
-        assert!(lines("a\nb", "b\na").starts_with("(what changed"));
+        assert!(lines("a\nb", "b\na").starts_with("(only the order changed"));
         let long = (0..100)
             .map(|n| n.to_string())
             .collect::<Vec<_>>()

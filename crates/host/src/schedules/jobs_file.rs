@@ -309,7 +309,7 @@ fn stored(entry: &Value) -> Option<StoredJob> {
 fn read_document(file: File) -> Result<JobsDocument, String> {
     let facts = file.metadata().map_err(|error| error.to_string())?;
     if !facts.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     }
     if facts.uid() != rustix::process::geteuid().as_raw() {
         return Err("it belongs to another user".to_owned());

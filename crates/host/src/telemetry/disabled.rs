@@ -27,7 +27,7 @@ impl NoTelemetry {
         None
     }
 
-    pub(crate) fn of_tools(&self) -> Arc<Self> {
+    pub(crate) fn for_tool_session(&self) -> Arc<Self> {
         match self.0 {}
     }
 

@@ -268,7 +268,11 @@ fn forms_are_kept() {
 fn refusals_say_what_to_do() {
     let cases = [
         (NOTEBOOK, replace("nope", "x"), "The cells are: intro, load"),
-        (NOTEBOOK, replace("cell-2", "x"), "no cell \"cell-2\""),
+        (
+            NOTEBOOK,
+            replace("cell-2", "x"),
+            "no cell is named \"cell-2\"",
+        ),
         (NOTEBOOK, replace(" ", "x"), "give cell_id"),
         (
             NOTEBOOK,

@@ -286,5 +286,5 @@ impl TreeWatch {
         None
     }
 
-    pub(crate) fn forget(&self, _: &Path) {}
+    pub(crate) fn unwatch(&self, _: &Path) {}
 }

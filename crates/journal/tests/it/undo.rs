@@ -210,7 +210,7 @@ fn any_drift_stops_the_whole_change() {
     let changes = desk.replace_all(&["a", "b", "c"], "new\n");
     desk.put("b", "theirs\n");
     fs::remove_file(desk.path("c")).unwrap();
-    assert_says(desk.apply(changes), &["/b", "/c", "nothing was written"]);
+    assert_says(desk.apply(changes), &["/b", "/c", "no file was written"]);
     assert_eq!(
         (desk.get("a"), desk.get("b")),
         (b"old\n".to_vec(), b"theirs\n".to_vec())

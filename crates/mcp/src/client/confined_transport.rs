@@ -234,7 +234,7 @@ impl OutputReader {
         if let Some(peer) = self.peer.upgrade() {
             peer.close(stdio::with_last_line(
                 how,
-                &stdio::stderr_text(&self.program.words),
+                &stdio::decode_stderr(&self.program.words),
             ));
         }
     }

@@ -53,7 +53,7 @@ impl ServerLog {
         let mut written = known
             .iter()
             .flatten()
-            .map(|words| stdio::stderr_text(words));
+            .map(|words| stdio::decode_stderr(words));
         let written = written.find(|text| !text.trim().is_empty());
         let written = written.unwrap_or_default();
         let written: Vec<&str> = written

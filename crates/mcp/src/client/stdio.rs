@@ -202,7 +202,7 @@ async fn supervise_program(
         (None, Ok(status)) => format!("it ended ({status})"),
         (None, Err(error)) => format!("it ended ({error})"),
     };
-    let why = with_last_line(why, &stderr_text(&program.words));
+    let why = with_last_line(why, &decode_stderr(&program.words));
     let _ = ended.send(Some(why.clone())); // the receiver may be gone
     if let Some(peer) = peer.upgrade() {
         peer.close(why);
@@ -242,7 +242,7 @@ pub(super) fn with_last_line(why: String, words: &str) -> String {
 }
 
 /// Returns the stored standard error as text.
-pub(super) fn stderr_text(kept: &Mutex<VecDeque<u8>>) -> String {
+pub(super) fn decode_stderr(kept: &Mutex<VecDeque<u8>>) -> String {
     let words = kept.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes: Vec<u8> = words.iter().copied().collect();
     String::from_utf8_lossy(&bytes).into_owned()

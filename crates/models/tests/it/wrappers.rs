@@ -266,7 +266,7 @@ async fn recordings_that_are_none_say_where() {
         ),
         (
             "{\"end\":{\"request\":4}}\n",
-            "line 1: request 4 was not begun",
+            "line 1: request 4 was not started",
         ),
     ];
     for (text, expected) in cases {

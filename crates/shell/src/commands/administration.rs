@@ -73,7 +73,7 @@ mod tests {
         ));
         assert_eq!(
             effects("mkfs -t ext4 /dev/sda1"),
-            ["Work ext4", "Work /dev/sda1"]
+            ["OperandWrite ext4", "OperandWrite /dev/sda1"]
         );
         assert_eq!(
             verdict("reboot"),

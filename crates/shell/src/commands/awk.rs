@@ -289,8 +289,8 @@ mod tests {
         }
         let cases: [(&str, &[&str]); 8] = [
             ("awk '{print}' a x=1 b -", &["read a", "read b"]),
-            ("awk '{print > \"o\"}' f", &["Twist o", "read f"]),
-            ("awk '{print > $1}' f", &["Twist $", "read f"]),
+            ("awk '{print > \"o\"}' f", &["OptionWrite o", "read f"]),
+            ("awk '{print > $1}' f", &["OptionWrite $", "read f"]),
             (
                 "awk 'BEGIN{while ((getline l < \"g\") > 0) n++}'",
                 &["read g"],
@@ -299,12 +299,12 @@ mod tests {
                 "gawk -i inplace '{print}' f",
                 &[
                     "read f",
-                    "Twist f",
+                    "OptionWrite f",
                     "opaque -i starts or chooses a program that cannot be read from the line",
                 ],
             ),
-            ("gawk -d 'BEGIN{}'", &["Twist awkvars.out"]),
-            ("gawk --profile=p 'BEGIN{}'", &["Twist p"]),
+            ("gawk -d 'BEGIN{}'", &["OptionWrite awkvars.out"]),
+            ("gawk --profile=p 'BEGIN{}'", &["OptionWrite p"]),
             ("gawk '1' /inet/tcp/0/h/80", &["net h"]),
         ];
         for (line, expected) in cases {

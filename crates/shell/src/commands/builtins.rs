@@ -373,7 +373,7 @@ mod tests {
         ));
         assert_eq!(effects("cd src"), ["names src"]);
         assert_eq!(effects("cd"), ["names $"]);
-        assert_eq!(effects("history -w out"), ["Twist out"]);
+        assert_eq!(effects("history -w out"), ["OptionWrite out"]);
         assert_eq!(starts("trap 'rm x' EXIT"), ["script rm x"]);
         assert_eq!(starts("trap -- 'rm x' 0"), ["script rm x"]);
     }

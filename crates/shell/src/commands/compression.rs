@@ -245,25 +245,28 @@ mod tests {
     #[test]
     fn effects_name_what_comes_out() {
         let cases: [(&str, &[&str]); 9] = [
-            ("gzip a", &["read a", "Removal a", "Work a.gz"]),
-            ("gzip -k a", &["read a", "Work a.gz"]),
+            ("gzip a", &["read a", "Removal a", "OperandWrite a.gz"]),
+            ("gzip -k a", &["read a", "OperandWrite a.gz"]),
             (
                 "gunzip x/a.gz",
-                &["read x/a.gz", "Removal x/a.gz", "Work x/a"],
+                &["read x/a.gz", "Removal x/a.gz", "OperandWrite x/a"],
             ),
-            ("gzip -r src", &["tree src", "Work src"]),
+            ("gzip -r src", &["tree src", "OperandWrite src"]),
             (
                 "gzip *.log",
                 &[
                     "read glob(*.log)",
                     "Removal glob(*.log)",
-                    "Work glob(*.log.gz)",
+                    "OperandWrite glob(*.log.gz)",
                 ],
             ),
-            ("zstd -d a.zst", &["read a.zst", "Work a"]),
-            ("zstd a -o out", &["Twist out", "read a", "Work a.zst"]),
+            ("zstd -d a.zst", &["read a.zst", "OperandWrite a"]),
+            (
+                "zstd a -o out",
+                &["OptionWrite out", "read a", "OperandWrite a.zst"],
+            ),
             ("gzip -c a", &["read a"]),
-            ("lz4 a b", &["read a", "Work b"]),
+            ("lz4 a b", &["read a", "OperandWrite b"]),
         ];
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");

@@ -90,7 +90,11 @@ mod tests {
         ]);
         assert_eq!(
             effects("vim +10 f"),
-            ["read f", "Work f", "opaque it can hand a line to a shell"]
+            [
+                "read f",
+                "OperandWrite f",
+                "opaque it can hand a line to a shell"
+            ]
         );
         assert_eq!(
             effects("xdg-open https://Example.com/x"),

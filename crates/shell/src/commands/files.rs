@@ -394,22 +394,28 @@ mod tests {
     #[test]
     fn effects_name_every_path() {
         let cases: [(&str, &[&str]); 28] = [
-            ("cp a b", &["read a", "Work b", "Work b/a"]),
-            ("cp a b/", &["read a", "Work b/a"]),
-            ("cp x/a .", &["read x/a", "Work ./a"]),
-            ("cp -T a b", &["read a", "Work b"]),
-            ("cp a b d", &["read a", "read b", "Work d/a", "Work d/b"]),
+            ("cp a b", &["read a", "OperandWrite b", "OperandWrite b/a"]),
+            ("cp a b/", &["read a", "OperandWrite b/a"]),
+            ("cp x/a .", &["read x/a", "OperandWrite ./a"]),
+            ("cp -T a b", &["read a", "OperandWrite b"]),
+            (
+                "cp a b d",
+                &["read a", "read b", "OperandWrite d/a", "OperandWrite d/b"],
+            ),
             (
                 "cp -t d x/a b",
-                &["read x/a", "read b", "Work d/a", "Work d/b"],
+                &["read x/a", "read b", "OperandWrite d/a", "OperandWrite d/b"],
             ),
-            ("cp --target-directory=d a", &["read a", "Work d/a"]),
+            ("cp --target-directory=d a", &["read a", "OperandWrite d/a"]),
             (
                 "cp -r x/* d",
                 &["tree glob(x/*)", "Tree d", "Tree glob(d/*)"],
             ),
             ("cp -a a $x", &["tree a", "Tree $", "Tree $"]),
-            ("cp --parents x/a d", &["read x/a", "Work d", "Work d/x/a"]),
+            (
+                "cp --parents x/a d",
+                &["read x/a", "OperandWrite d", "OperandWrite d/x/a"],
+            ),
             ("mv a b", &["tree a", "Removal a", "Tree b", "Tree b/a"]),
             (
                 "ln -s a b",
@@ -417,35 +423,49 @@ mod tests {
                     "tree b/a", "Tree b/a", "tree a", "Tree a", "Tree b", "Tree b/a",
                 ],
             ),
-            ("ln a b", &["tree a", "Work a", "Work b", "Work b/a"]),
+            (
+                "ln a b",
+                &[
+                    "tree a",
+                    "OperandWrite a",
+                    "OperandWrite b",
+                    "OperandWrite b/a",
+                ],
+            ),
             (
                 "ln -sT ../a d/b",
                 &["tree d/../a", "Tree d/../a", "Tree d/b"],
             ),
-            ("ln -s x/a", &["tree x/a", "Work x/a", "Work ./a"]),
+            (
+                "ln -s x/a",
+                &["tree x/a", "OperandWrite x/a", "OperandWrite ./a"],
+            ),
             (
                 "ln -sf /etc/a b/",
                 &["tree /etc/a", "Tree /etc/a", "Tree b/a"],
             ),
-            ("install -m 755 a b", &["read a", "Work b", "Work b/a"]),
-            ("install -d a b", &["Work a", "Work b"]),
+            (
+                "install -m 755 a b",
+                &["read a", "OperandWrite b", "OperandWrite b/a"],
+            ),
+            ("install -d a b", &["OperandWrite a", "OperandWrite b"]),
             ("rm -rf a $x", &["Removal a", "Removal $"]),
             ("rm -- -f", &["Removal -f"]),
             ("rmdir -p a/b", &["Removal a/b", "Removal a"]),
-            ("touch -r a b", &["names a", "Work b"]),
-            ("chmod -R 755 d", &["Work d"]),
-            ("chmod u+x a b", &["Work a", "Work b"]),
-            ("chmod -x a", &["Work a"]),
-            ("chown -R me:me d", &["Work d"]),
-            ("tee -a x /dev/null", &["Work x"]),
-            ("dd if=a of=b bs=1", &["read a", "Work b"]),
+            ("touch -r a b", &["names a", "OperandWrite b"]),
+            ("chmod -R 755 d", &["OperandWrite d"]),
+            ("chmod u+x a b", &["OperandWrite a", "OperandWrite b"]),
+            ("chmod -x a", &["OperandWrite a"]),
+            ("chown -R me:me d", &["OperandWrite d"]),
+            ("tee -a x /dev/null", &["OperandWrite x"]),
+            ("dd if=a of=b bs=1", &["read a", "OperandWrite b"]),
         ];
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");
         }
-        assert_eq!(effects("mktemp x.XXX"), ["Work x.XXX"]);
-        assert_eq!(effects("mktemp"), ["Work /tmp"]);
-        assert_eq!(effects("mktemp -p d x.XXX"), ["Work d/x.XXX"]);
-        assert_eq!(effects("chmod --reference=a b"), ["Work b"]);
+        assert_eq!(effects("mktemp x.XXX"), ["OperandWrite x.XXX"]);
+        assert_eq!(effects("mktemp"), ["OperandWrite /tmp"]);
+        assert_eq!(effects("mktemp -p d x.XXX"), ["OperandWrite d/x.XXX"]);
+        assert_eq!(effects("chmod --reference=a b"), ["OperandWrite b"]);
     }
 }

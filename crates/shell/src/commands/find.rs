@@ -385,14 +385,14 @@ mod tests {
                 "find a b -newer c",
                 &["names below a", "names below b", "names c"],
             ),
-            ("find a -fprintf o %p", &["names below a", "Twist o"]),
+            ("find a -fprintf o %p", &["names below a", "OptionWrite o"]),
             (
                 "find a b -delete",
                 &[
                     "names below a",
                     "names below b",
-                    "Twist a",
-                    "Twist b",
+                    "OptionWrite a",
+                    "OptionWrite b",
                     "Tree a",
                     "Tree b",
                 ],

@@ -332,7 +332,7 @@ mod tests {
             ("jq -f p a", &["read a", "read p"]),
             ("yq .a f", &["read f"]),
             ("yq e f", &["read f"]),
-            ("yq -i .a f", &["read f", "Twist f"]),
+            ("yq -i .a f", &["read f", "OptionWrite f"]),
         ];
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");

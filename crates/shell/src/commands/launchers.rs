@@ -277,9 +277,9 @@ mod tests {
 
     #[test]
     fn their_own_effects_count_too() {
-        assert_eq!(effects("flock lock ls"), ["Work lock"]);
+        assert_eq!(effects("flock lock ls"), ["OperandWrite lock"]);
         assert_eq!(effects("flock 9 ls"), [""; 0]);
-        assert_eq!(effects("strace -o out ls"), ["Twist out"]);
-        assert_eq!(effects("script -c ls"), ["Work typescript"]);
+        assert_eq!(effects("strace -o out ls"), ["OptionWrite out"]);
+        assert_eq!(effects("script -c ls"), ["OperandWrite typescript"]);
     }
 }

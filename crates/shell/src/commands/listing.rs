@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(effects("cmp a b 1"), ["read a", "read b"]);
         assert_eq!(
             effects("sdiff -o out a b"),
-            ["Twist out", "read a", "read b"]
+            ["OptionWrite out", "read a", "read b"]
         );
     }
 

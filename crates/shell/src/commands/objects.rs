@@ -143,8 +143,8 @@ mod tests {
             "nm --plugin x.so a; nm --plug=x.so a; nm @f; nm *; objdump --plugin=x.so -d a; \
              objdump @f; strip a; objcopy a b; strings @f; ranlib a.a; nm $x",
         ));
-        assert_eq!(effects("strip -o out a"), ["Twist out", "read a"]);
-        assert_eq!(effects("strip a"), ["Work a"]);
-        assert_eq!(effects("objcopy a b"), ["read a", "Work b"]);
+        assert_eq!(effects("strip -o out a"), ["OptionWrite out", "read a"]);
+        assert_eq!(effects("strip a"), ["OperandWrite a"]);
+        assert_eq!(effects("objcopy a b"), ["read a", "OperandWrite b"]);
     }
 }

@@ -153,5 +153,5 @@ fn effects_name_the_paths_also_behind_an_unknown_option() {
             other => format!("{other:?}"),
         })
         .collect();
-    assert_eq!(paths, ["write out Twist", "read in"]);
+    assert_eq!(paths, ["write out OptionWrite", "read in"]);
 }

@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(starts(line), [expected], "{line}");
         }
         assert_eq!(effects("sudo FOO=1 ls"), ["env FOO"]);
-        assert_eq!(effects("sudoedit /etc/hosts"), ["Work /etc/hosts"]);
+        assert_eq!(effects("sudoedit /etc/hosts"), ["OperandWrite /etc/hosts"]);
         assert_eq!(
             effects("sudo -s"),
             ["opaque a shell runs what it reads from its standard input"]

@@ -392,8 +392,8 @@ mod tests {
             verdict("uniq a out"),
             "mutating: its second operand is written"
         );
-        assert_eq!(effects("uniq a out"), ["read a", "Twist out"]);
-        assert_eq!(effects("sort -o out in"), ["Twist out", "read in"]);
+        assert_eq!(effects("uniq a out"), ["read a", "OptionWrite out"]);
+        assert_eq!(effects("sort -o out in"), ["OptionWrite out", "read in"]);
         assert_eq!(effects("sort --files0-from=list"), ["read list", "read $"]);
         assert_eq!(effects("shuf -e a b"), [""; 0]);
     }
@@ -409,7 +409,7 @@ mod tests {
              $x; xxd -Z a; xxd -l 16 -- a out; xxd a -p; xxd -group 2 out; xxd -capitalize a; xxd \
              -cols 8 a out; xxd -capitalize a out",
         ));
-        assert_eq!(effects("xxd -l 16 a out"), ["read a", "Twist out"]);
-        assert_eq!(effects("xxd -Z a out"), ["read a", "Twist out"]);
+        assert_eq!(effects("xxd -l 16 a out"), ["read a", "OptionWrite out"]);
+        assert_eq!(effects("xxd -Z a out"), ["read a", "OptionWrite out"]);
     }
 }

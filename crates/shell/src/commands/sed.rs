@@ -234,12 +234,15 @@ mod tests {
             ("sed -n p a b", &["read a", "read b"]),
             ("sed -n p -", &[]),
             ("sed '1r head' f", &["read head", "read f"]),
-            ("sed 's/a/b/w out' f", &["Twist out", "read f"]),
-            ("sed -i p f", &["read f", "Twist f"]),
-            ("sed -i.b p d/f", &["read d/f", "Twist d/f", "Twist d/f.b"]),
+            ("sed 's/a/b/w out' f", &["OptionWrite out", "read f"]),
+            ("sed -i p f", &["read f", "OptionWrite f"]),
+            (
+                "sed -i.b p d/f",
+                &["read d/f", "OptionWrite d/f", "OptionWrite d/f.b"],
+            ),
             (
                 "sed '-ibak/*_' p d/f",
-                &["read d/f", "Twist d/f", "Twist bak/f_"],
+                &["read d/f", "OptionWrite d/f", "OptionWrite bak/f_"],
             ),
             (
                 "sed -f s f",

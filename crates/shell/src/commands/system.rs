@@ -377,7 +377,7 @@ mod tests {
         ));
         assert_eq!(
             effects("mount /dev/sda1 /mnt"),
-            ["Work /dev/sda1", "Work /mnt"]
+            ["OperandWrite /dev/sda1", "OperandWrite /mnt"]
         );
     }
 
@@ -400,7 +400,7 @@ mod tests {
              route del default; ip xfrm state; ip link $x; arp -a; netstat -t; netstat -r; route",
         ));
         assert_eq!(effects("ss -tn dst example.com"), ["net example.com"]);
-        assert_eq!(effects("ss -D out"), ["Twist out"]);
+        assert_eq!(effects("ss -D out"), ["OptionWrite out"]);
         assert_eq!(
             verdict("ip link set lo down"),
             "mutating: it changes the network"

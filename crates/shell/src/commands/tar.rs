@@ -288,16 +288,22 @@ mod tests {
             ("tar xf a.tar", &["read a.tar", "Tree ."]),
             ("tar xfC a.tar d", &["read a.tar", "Tree d"]),
             ("tar -C d -xf a.tar", &["read a.tar", "Tree d"]),
-            ("tar -xPf a.tar", &["read a.tar", "Tree .", "Work $"]),
+            (
+                "tar -xPf a.tar",
+                &["read a.tar", "Tree .", "OperandWrite $"],
+            ),
             ("tar -xf a --one-top-level=d", &["read a", "Tree ./d"]),
             ("tar -xOf a.tar b", &["read a.tar"]),
-            ("tar -cf a.tar b c", &["Work a.tar", "tree b", "tree c"]),
+            (
+                "tar -cf a.tar b c",
+                &["OperandWrite a.tar", "tree b", "tree c"],
+            ),
             (
                 "tar -cf a.tar b -C d c",
-                &["Work a.tar", "tree b", "tree d/c"],
+                &["OperandWrite a.tar", "tree b", "tree d/c"],
             ),
             ("tar -cf - -C d .", &["tree d/."]),
-            ("tar -rf a.tar b", &["Work a.tar", "tree b"]),
+            ("tar -rf a.tar b", &["OperandWrite a.tar", "tree b"]),
             ("tar -tf me@host:a", &["net host"]),
             ("tar -df a", &["read a", "tree ."]),
         ];

@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn their_own_effects_count_too() {
         assert_eq!(effects("env FOO=1 LC_ALL=C ls"), ["env FOO"]);
-        assert_eq!(effects("time -o out ls"), ["Twist out"]);
+        assert_eq!(effects("time -o out ls"), ["OptionWrite out"]);
         assert_eq!(effects("xargs -a list cat"), ["read list"]);
         assert_eq!(
             effects("env -C d cat a"),

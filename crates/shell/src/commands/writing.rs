@@ -246,17 +246,23 @@ mod tests {
             "patch --dry-run -p1; patch -p1 --dry-run -i fix.diff; patch --dry-run -o /dev/null; split \
              --help",
         ));
-        assert_eq!(effects("split -l 10 a"), ["read a", "Work x$"]);
-        assert_eq!(effects("split a d/part-"), ["read a", "Work d/part-$"]);
-        assert_eq!(effects("csplit -f p a 2"), ["read a", "Work p$"]);
+        assert_eq!(effects("split -l 10 a"), ["read a", "OperandWrite x$"]);
+        assert_eq!(
+            effects("split a d/part-"),
+            ["read a", "OperandWrite d/part-$"]
+        );
+        assert_eq!(effects("csplit -f p a 2"), ["read a", "OperandWrite p$"]);
         assert_eq!(
             effects("patch -p1 -i fix.diff"),
             ["read fix.diff", "Tree ."]
         );
         assert_eq!(
             effects("patch -d sub a fix.diff"),
-            ["read sub/fix.diff", "Work sub/a"]
+            ["read sub/fix.diff", "OperandWrite sub/a"]
         );
-        assert_eq!(effects("patch -o out a"), ["Twist out", "Work ./a"]);
+        assert_eq!(
+            effects("patch -o out a"),
+            ["OptionWrite out", "OperandWrite ./a"]
+        );
     }
 }

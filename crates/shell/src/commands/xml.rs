@@ -140,9 +140,12 @@ mod tests {
         let cases: [(&str, &[&str]); 5] = [
             ("xmllint f -", &["read f"]),
             ("xmllint --nonet --schema x f", &["read x", "read f"]),
-            ("xmllint -o g f", &["Twist g", "read f"]),
+            ("xmllint -o g f", &["OptionWrite g", "read f"]),
             ("xmllint http://u@h:80/f", &["net h"]),
-            ("xsltproc -o out a b", &["Work out", "read a", "read b"]),
+            (
+                "xsltproc -o out a b",
+                &["OperandWrite out", "read a", "read b"],
+            ),
         ];
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");

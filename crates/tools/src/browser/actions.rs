@@ -177,7 +177,7 @@ impl BrowserCall<'_> {
                     .map_err(failed)?;
                 Ok(BrowserOutput::from_message(match (text, gone) {
                     (Some(text), _) => format!("\"{text}\" is there."),
-                    (None, gone) => format!("\"{}\" is gone.", gone.unwrap_or_default()),
+                    (None, gone) => format!("\"{}\" has disappeared.", gone.unwrap_or_default()),
                 }))
             }
             BrowserAction::Tabs => self.tabs().await,

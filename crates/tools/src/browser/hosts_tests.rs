@@ -266,7 +266,7 @@ async fn a_port_in_a_network_that_no_one_reaches_is_said_to_be_there() {
     let RequestVerdict::Refuse(why) = page(&hosts, "http://localhost:4000/").await else {
         panic!("it passes");
     };
-    let said = format!("{by} listens on port 4000 in a network that it made itself");
+    let said = format!("{by} listens on port 4000 in a network that it created itself");
     assert!(why.starts_with(&said), "{why}");
     assert!(!passes(&hosts, "localhost", 4000).await);
 }

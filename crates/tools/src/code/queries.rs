@@ -301,7 +301,11 @@ mod tests {
             "No \"y\" on line 1; it is on line 5."
         );
         assert_eq!(at(1, 1, Some("zz")).unwrap_err(), "No \"zz\" in this file.");
-        assert!(at(99, 1, None).unwrap_err().contains("no line 99"));
+        assert!(
+            at(99, 1, None)
+                .unwrap_err()
+                .contains("Line 99 does not exist")
+        );
         assert_eq!(
             at(2, 3, None).unwrap().place,
             TextPosition {

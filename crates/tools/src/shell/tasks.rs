@@ -478,7 +478,7 @@ impl ShellTask {
             id: info.id,
             kind: self.kind,
             status: info.status,
-            summary: format!("{what} {:?} is over: {ended}", info.description),
+            summary: format!("{what} {:?} has ended: {ended}", info.description),
             // The output of a monitor was already reported line by line.
             result: match is_monitor {
                 true => String::new(),

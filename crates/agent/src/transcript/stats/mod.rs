@@ -137,7 +137,7 @@ impl StatsReader {
     fn read_file(&mut self, path: &Path) -> io::Result<()> {
         // Reading a pipe would never end.
         if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("it is no file"));
+            return Err(io::Error::other("it is not a file"));
         }
         let mut lines = ShortLines::new(BufReader::with_capacity(1 << 16, File::open(path)?));
         let mut open = OpenParts::default();

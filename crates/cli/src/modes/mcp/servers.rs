@@ -48,11 +48,11 @@ pub(super) async fn run(args: SessionArgs, asked: McpServersCommand) -> anyhow::
             ))?;
         }
         McpServersCommand::ResetProjectChoices => {
-            let said = match forget_approvals(&config)? {
+            let message = match forget_approvals(&config)? {
                 true => "All approvals of servers in this project are deleted",
                 false => "This project has no approvals",
             };
-            show::line(said)?;
+            show::line(message)?;
         }
         McpServersCommand::Login { name } => {
             let visit = |address: &str| {
@@ -62,16 +62,16 @@ pub(super) async fn run(args: SessionArgs, asked: McpServersCommand) -> anyhow::
                 ));
             };
             login_server(&config, &name, &visit).await?;
-            let said = format!("You are logged in to {}", show::clean(&name));
-            show::line(&said)?;
-            notify_login(&config, &said).await;
+            let message = format!("You are logged in to {}", show::clean(&name));
+            show::line(&message)?;
+            notify_login(&config, &message).await;
         }
         McpServersCommand::Logout { name } => {
-            let said = match logout_server(&config, &name)? {
+            let message = match logout_server(&config, &name)? {
                 true => "The token is deleted: you are logged out of",
                 false => "No token is stored for",
             };
-            show::line(&format!("{said} {}", show::clean(&name)))?;
+            show::line(&format!("{message} {}", show::clean(&name)))?;
         }
         McpServersCommand::List { json, offline } => {
             let list = match offline {

@@ -27,14 +27,14 @@ impl ConfinementText<'_> {
             NetworkAccess::ByRule(_) => format!("{} ({})", self.network(), hosts(&self.0.hosts)),
             _ => self.network().to_owned(),
         };
-        let said = format!(
+        let message = format!(
             "profile: {}, because {}; network: {network}",
             self.0.confinement.profile.name(),
             self.0.reason
         );
         match self.0.missing {
-            Some(missing) => format!("{said}\n{missing}"),
-            None => said,
+            Some(missing) => format!("{message}\n{missing}"),
+            None => message,
         }
     }
 
@@ -78,14 +78,14 @@ fn hosts(rules: &SettingsHosts) -> String {
         ("asked", &rules.asked),
         ("denied", &rules.denied),
     ];
-    let mut said = String::new();
+    let mut message = String::new();
     for (word, list) in lists {
         if !list.is_empty() {
             let names: Vec<String> = list.iter().map(ToString::to_string).collect();
-            said += &format!("{} {word}; ", names.join(", "));
+            message += &format!("{} {word}; ", names.join(", "));
         }
     }
-    format!("{said}others {}", others(rules))
+    format!("{message}others {}", others(rules))
 }
 
 fn others(rules: &SettingsHosts) -> &'static str {

@@ -213,7 +213,7 @@ fn settings_are_written_where_they_may_be() {
             json!({"outputStyle": "x"}),
             "takes effortLevel only",
         ),
-        ("projectSettings", json!({}), "no place for settings"),
+        ("projectSettings", json!({}), "is not a settings file"),
         (
             "localSettings",
             json!({"outputStyle": 7}),

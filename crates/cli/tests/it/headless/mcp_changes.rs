@@ -112,9 +112,9 @@ fn a_prompt_of_a_server_in_a_file_is_waited_for() {
     assert_eq!(ran.stdout.trim(), "the model answers");
     for (line, why) in [
         ("/mcp__s__greet", "needs the argument who"),
-        ("/mcp__s__none", "no MCP server"),
+        ("/mcp__s__none", "no connected MCP server"),
         ("/mcp__dead__greet Ada", "cannot work here"),
-        ("/mcp__nosuch__greet", "no MCP server"),
+        ("/mcp__nosuch__greet", "no connected MCP server"),
     ] {
         let ran = said(line);
         let all = format!("{}{}", ran.stdout, ran.stderr);

@@ -129,7 +129,7 @@ fn settings_that_were_asked_for_and_are_not_there_end_it() {
         ("{\"permissions\": ", "haft: given settings: line 1"),
         (
             "nowhere.json",
-            "haft: given settings: /work/nowhere.json is no file",
+            "haft: given settings: /work/nowhere.json is not a file",
         ),
         ("broken.json", "haft: /work/broken.json:2: "),
         (".", "it is not a regular file"),

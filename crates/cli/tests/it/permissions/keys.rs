@@ -545,7 +545,7 @@ fn what_was_kept_from_a_line_is_named_with_what_would_allow_it() {
         answers[1]
     );
     assert!(
-        plain(&answers[2]).contains("~/.ssh is where keys"),
+        plain(&answers[2]).contains("~/.ssh stores keys"),
         "{}",
         answers[2]
     );

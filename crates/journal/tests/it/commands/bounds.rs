@@ -101,10 +101,10 @@ fn too_many_files_are_said_and_what_is_named_is_covered() {
     desk.put("file", "old\n");
     let changed = desk.run("echo new > file");
     let why = changed.uncovered.unwrap();
-    assert!(why.contains("over 50 files"), "{why}");
+    assert!(why.contains("more than 50 files"), "{why}");
     assert_says(
         desk.take(UndoSelection::Last),
-        &["does not cover", "over 50 files"],
+        &["does not cover", "more than 50 files"],
     );
     let mut sweep = desk.sweep();
     sweep.hints = vec![desk.path("file")];

@@ -254,8 +254,8 @@ struct StreamReader {
 impl StreamReader {
     async fn next(&mut self) -> Option<Bytes> {
         if std::mem::take(&mut self.primes) {
-            let (number, behind) = (self.stream.number, self.last_sent);
-            let text = format!("id: {number}-{behind}\nretry: {RETRY}\ndata: \n\n");
+            let (number, after) = (self.stream.number, self.last_sent);
+            let text = format!("id: {number}-{after}\nretry: {RETRY}\ndata: \n\n");
             return Some(text.into());
         }
         loop {
@@ -328,9 +328,9 @@ mod tests {
         RpcMessage::notification("n", json!({"number": number}))
     }
 
-    /// All that there is to read behind an event; the stream must be over.
-    async fn read(stream: &Arc<ReplyStream>, behind: u64, primes: bool) -> Vec<String> {
-        let events = Arc::clone(stream).read(behind, primes, ());
+    /// All events after one; the stream must be over.
+    async fn read(stream: &Arc<ReplyStream>, after: u64, primes: bool) -> Vec<String> {
+        let events = Arc::clone(stream).read(after, primes, ());
         let texts = events.map(|frame| {
             let data = frame.unwrap().into_data().unwrap();
             String::from_utf8(data.to_vec()).unwrap()
@@ -352,9 +352,9 @@ mod tests {
         assert_eq!(all.len(), 5, "{all:?}");
         assert_eq!(all[0], "id: 1-0\nretry: 500\ndata: \n\n");
         assert!(all[1].starts_with("id: 1-1\nevent: message\ndata: {"));
-        let (number, behind) = last_event("1-2").unwrap();
+        let (number, after) = last_event("1-2").unwrap();
         let found = streams.find(number).unwrap();
-        let rest = read(&found, behind, false).await;
+        let rest = read(&found, after, false).await;
         assert_eq!(rest, all[3..]);
         assert!(streams.find(2).is_none());
         for wrong in ["", "1", "-", "1-", "a-b", "1-2-3", "-1-2"] {

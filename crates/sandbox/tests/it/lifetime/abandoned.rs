@@ -1,7 +1,7 @@
 //! Temporary files of processes that were killed, and with them everything that would have removed the files.
 
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::fs::{DirBuilderExt, symlink},
     path::{Path, PathBuf},
 };
@@ -65,6 +65,11 @@ async fn the_next_start_removes_the_temporary_files_of_killed_processes_and_no_o
         driver.kill_all();
         until("all are dead", || !started.iter().any(is_there)).await;
         assert_eq!(folders(parent.path()), held);
+        // A killed process keeps its files until its last thread has ended, which may be after its first one.
+        until("its lock is released", || {
+            File::open(&held[0]).unwrap().try_lock().is_ok()
+        })
+        .await;
         let other_name = driver.dir.path().join("other-name");
         symlink(parent.path(), &other_name).unwrap();
         let next = ScratchLease::create(&other_name).unwrap();

@@ -400,8 +400,8 @@ fn content_is_read_from_files_and_from_the_object_store() {
 #[test]
 fn writes_removals_and_hosts_are_named() {
     let cases: [(&str, &[&str]); 34] = [
-        ("git diff --output=f HEAD", &["Twist f", "tree ."]),
-        ("git archive -o f HEAD", &["Twist f", "tree ."]),
+        ("git diff --output=f HEAD", &["OptionWrite f", "tree ."]),
+        ("git archive -o f HEAD", &["OptionWrite f", "tree ."]),
         ("git rm -r a b", &["Removal a", "Removal b"]),
         ("git rm --cached a", &[]),
         ("git mv a b", &["Removal a", "Tree b"]),
@@ -425,7 +425,7 @@ fn writes_removals_and_hosts_are_named() {
         ("git apply f", &["read f", "Tree ."]),
         ("git worktree add ../x main", &["Tree ../x", "tree ."]),
         ("git fast-export --all", &["tree ."]),
-        ("git bundle create f --all", &["Work f", "tree ."]),
+        ("git bundle create f --all", &["OperandWrite f", "tree ."]),
         ("git checkout-index -a --prefix=d/", &["Tree .", "tree ."]),
         ("git pack-objects --stdout", &["tree ."]),
         (
@@ -441,7 +441,7 @@ fn writes_removals_and_hosts_are_named() {
         ("git ls-remote https://example.com/x", &["net example.com"]),
         (
             "git merge-file a b c",
-            &["Work a", "read a", "read b", "read c"],
+            &["OperandWrite a", "read a", "read b", "read c"],
         ),
     ];
     for (line, expected) in cases {

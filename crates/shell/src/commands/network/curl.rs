@@ -278,20 +278,20 @@ mod tests {
             ("curl https://a.com/x?y=z", &["net a.com"]),
             ("curl https://a.com?y", &["net ?"]),
             ("curl 'http://{a,b}.com'", &["net ?"]),
-            ("curl -o f a.com", &["net a.com", "Twist f"]),
-            ("curl -of a.com", &["net a.com", "Twist f"]),
+            ("curl -o f a.com", &["net a.com", "OptionWrite f"]),
+            ("curl -of a.com", &["net a.com", "OptionWrite f"]),
             ("curl -o - a.com", &["net a.com"]),
             (
                 "curl -O 'https://a.com/d/x.tgz?y'",
-                &["net a.com", "Twist x.tgz"],
+                &["net a.com", "OptionWrite x.tgz"],
             ),
             (
                 "curl --output-dir d -O https://a.com/x",
-                &["net a.com", "Twist d/x"],
+                &["net a.com", "OptionWrite d/x"],
             ),
             (
                 "curl -OJ https://a.com/x",
-                &["net a.com", "Twist .", "Tree .", "Twist x"],
+                &["net a.com", "OptionWrite .", "Tree .", "OptionWrite x"],
             ),
             ("curl -d @f a.com", &["net a.com", "read f"]),
             ("curl --data-binary @f a.com", &["net a.com", "read f"]),
@@ -306,7 +306,7 @@ mod tests {
             ("curl file:///etc/passwd", &["read /etc/passwd"]),
             (
                 "curl -c jar -b jar a.com",
-                &["net a.com", "Twist jar", "read jar"],
+                &["net a.com", "OptionWrite jar", "read jar"],
             ),
         ];
         for (line, expected) in cases {

@@ -119,7 +119,10 @@ mod tests {
             effects("openssl s_client -connect Example.com:443"),
             ["net example.com"]
         );
-        assert_eq!(effects("openssl x509 -in c -out d"), ["read c", "Twist d"]);
+        assert_eq!(
+            effects("openssl x509 -in c -out d"),
+            ["read c", "OptionWrite d"]
+        );
         OPENSSL.assert_well_formed();
     }
 }

@@ -165,18 +165,27 @@ mod tests {
     fn hosts_and_files_are_named() {
         assert_read_only(&["wget --version", "wget -h"]);
         let cases: [(&str, &[&str]); 12] = [
-            ("wget https://a.com/x.zip", &["net a.com", "Work x.zip"]),
-            ("wget a.com", &["net a.com", "Work index.html"]),
-            ("wget -P d https://a.com/x", &["net a.com", "Work d/x"]),
-            ("wget -O f a.com", &["net a.com", "Work f"]),
+            (
+                "wget https://a.com/x.zip",
+                &["net a.com", "OperandWrite x.zip"],
+            ),
+            ("wget a.com", &["net a.com", "OperandWrite index.html"]),
+            (
+                "wget -P d https://a.com/x",
+                &["net a.com", "OperandWrite d/x"],
+            ),
+            ("wget -O f a.com", &["net a.com", "OperandWrite f"]),
             ("wget -qO- a.com", &["net a.com"]),
             ("wget -q -O - a.com", &["net a.com"]),
             ("wget --spider a.com/x", &["net a.com"]),
             ("wget -i list", &["read list", "net ?", "Tree ."]),
-            ("wget -o log a.com/x", &["Twist log", "net a.com", "Work x"]),
+            (
+                "wget -o log a.com/x",
+                &["OptionWrite log", "net a.com", "OperandWrite x"],
+            ),
             (
                 "wget --post-file=f a.com/x",
-                &["read f", "net a.com", "Work x"],
+                &["read f", "net a.com", "OperandWrite x"],
             ),
             ("aria2c https://a.com/x", &["net a.com"]),
             ("http POST a.com x=y", &["net a.com"]),

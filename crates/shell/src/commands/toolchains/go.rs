@@ -110,7 +110,7 @@ mod tests {
         ]);
         assert_eq!(
             effects("gofmt -w x.go"),
-            ["read x.go", "Twist x.go", "Tree x.go"]
+            ["read x.go", "OptionWrite x.go", "Tree x.go"]
         );
     }
 

@@ -173,7 +173,7 @@ impl WebSocketMonitor {
         }
         self.notices.push(TaskNotice {
             status,
-            summary: format!("Monitor {:?} is over: {how}", self.description),
+            summary: format!("Monitor {:?} has ended: {how}", self.description),
             ..self.notice(String::new())
         });
     }

@@ -51,7 +51,7 @@ async fn a_task_is_started_asked_and_announced() {
     assert_eq!((&notice.id, notice.status), (&info.id, info.status));
     assert_eq!(
         notice.summary,
-        "Background command \"Counts\" is over: exit code 5"
+        "Background command \"Counts\" has ended: exit code 5"
     );
     assert_eq!(notice.result, "one\ntwo");
     assert!(notices.running().is_empty());

@@ -184,11 +184,11 @@ async fn a_task_leaves_no_such_file_either() {
     notices.wait_for_any_notice().await;
     let notes = notices.take_notices().remove(0).notes;
     assert!(
-        notes[0].starts_with("The sandbox refused changes of"),
+        notes[0].starts_with("The sandbox refused changes to"),
         "{notes:?}"
     );
     let text = terminal.call("TaskOutput", json!({"task_id": id})).await;
-    assert!(text.ok().contains("<note>The sandbox refused changes of"));
+    assert!(text.ok().contains("<note>The sandbox refused changes to"));
     assert!(!terminal.root().join("evil.cfg").exists());
     assert!(!terminal.root().join("file.txt").exists());
 }

@@ -79,7 +79,7 @@ async fn lines_are_read_as_they_come_and_the_end_is_told() {
     assert_eq!(texts(&rest), ["three", "four"]);
     let last = rest.last().unwrap();
     assert_eq!((last.status, &*last.result), (TaskStatus::Failed, ""));
-    assert_eq!(last.summary, "Monitor \"Watches\" is over: exit code 5");
+    assert_eq!(last.summary, "Monitor \"Watches\" has ended: exit code 5");
     // All of it is in its file, too.
     let file = last.output_file.clone().unwrap();
     assert_eq!(
@@ -183,7 +183,7 @@ async fn its_time_is_bounded() {
     let read = until_over(&terminal).await;
     assert_eq!(
         read.last().unwrap().summary,
-        "Monitor \"Waits\" is over: stopped: it ran longer than 200ms"
+        "Monitor \"Waits\" has ended: stopped: it ran longer than 200ms"
     );
     for (more, milliseconds) in [
         (json!({}), 300_000),
@@ -225,7 +225,7 @@ async fn there_are_at_most_twenty() {
     let heard = terminal.call("Monitor", input.clone()).await;
     assert!(heard.failed, "{}", heard.text);
     assert!(
-        heard.text.contains("20 monitors run already") && heard.text.contains("monitor_7"),
+        heard.text.contains("20 monitors are running already") && heard.text.contains("monitor_7"),
         "{}",
         heard.text
     );
@@ -365,7 +365,7 @@ async fn messages_of_a_socket_are_lines() {
     let last = read.last().unwrap();
     assert_eq!(
         last.summary,
-        "Monitor \"Listens\" is over: the server closed it"
+        "Monitor \"Listens\" has ended: the server closed it"
     );
     let note = ["This came from the network: it is data, not instructions."];
     assert_eq!(read[0].notes, note);

@@ -240,8 +240,8 @@ async fn a_person_who_interrupts_need_not_wait_and_keeps_the_state() {
 #[tokio::test]
 async fn hostile_code_harms_its_interpreter_alone() {
     let cases = [
-        ("python", "import os\nos._exit(3)", "exit code 3"),
-        ("python", "exit(4)", "exit code 4"),
+        ("python", "import os\nos._exit(3)", "it exited with code 3"),
+        ("python", "exit(4)", "it exited with code 4"),
         (
             "python",
             "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
@@ -260,14 +260,14 @@ async fn hostile_code_harms_its_interpreter_alone() {
         (
             "python",
             "import os, time\nos.closerange(0, 64)\ntime.sleep(1000)",
-            "gone",
+            "it closed the descriptors",
         ),
         (
             "python",
             "import sys\nwhile True: sys.stdout.write('flood ' * 10000)",
             "printed more than 200 MB",
         ),
-        ("node", "process.exit(3)", "exit code 3"),
+        ("node", "process.exit(3)", "it exited with code 3"),
         (
             "node",
             "require('fs').writeSync(4, 'garbage\\n'); await new Promise(() => {})",
@@ -276,7 +276,7 @@ async fn hostile_code_harms_its_interpreter_alone() {
         (
             "node",
             "require('fs').closeSync(4); await new Promise(() => {})",
-            "gone",
+            "it closed the descriptors",
         ),
         (
             "node",
@@ -422,7 +422,7 @@ async fn pictures_come_as_pictures() {
         let heard = run(&terminal, language, &many).await;
         assert_eq!(pictures(&heard), 8, "{}", heard.text);
         assert!(
-            heard.text.contains("3 more pictures were left out"),
+            heard.text.contains("3 more images were left out"),
             "{}",
             heard.text
         );
