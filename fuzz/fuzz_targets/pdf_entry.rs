@@ -1,6 +1,7 @@
-//! Any bytes as a list of pages, as what a child said, and as a PDF. The first two happen in our own
-//! process: never a panic. The last happens in a child with limits, so a panic of the library is as
-//! good as an error here; a hang or a great hunger is what `-timeout` and `-rss_limit_mb` are for.
+//! Any bytes as a list of pages, as the output of the child process, and as a PDF. haft reads the
+//! first two in its own process, where nothing may panic. It reads a PDF in a child process with
+//! limits, so this target treats a panic of the library as an error. `-timeout` and
+//! `-rss_limit_mb` find endless loops and memory use.
 #![no_main]
 
 use std::{

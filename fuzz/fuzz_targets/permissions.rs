@@ -6,22 +6,22 @@ use std::sync::LazyLock;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    Bases, Facts, List, Policy, Rules, Scope, PathContext, RuleSource, decide,
+    CallFacts, List, PathContext, PatternBases, Policy, RuleSet, RuleSource, SettingsScope, decide,
 };
-use haft_shell::{LinePlace, EffectVerdict, analyze};
+use haft_shell::{EffectVerdict, LineLocation, analyze};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
 static RULES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: "/p".into(),
         home: "/h".into(),
         slash: "/p".into(),
     };
     [false, true].map(|denies| {
-        let mut rules = Rules::default();
+        let mut rules = RuleSet::default();
         let mut add = |list, text| {
-            let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
+            let added = rules.add(list, text, RuleSource::of(SettingsScope::User), &bases);
             assert!(added.is_ok());
         };
         add(List::Allow, "Bash(make *)");
@@ -40,7 +40,7 @@ static RULES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
 });
 
 fuzz_target!(|line: &str| {
-    let place = LinePlace {
+    let place = LineLocation {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };
@@ -67,7 +67,7 @@ fuzz_target!(|line: &str| {
     let tools = haft_tools::all();
     let bash = tools.into_iter().find(|tool| tool.spec().name == "Bash").unwrap();
     let call = bash.bind(json!({ "command": line })).unwrap();
-    let mut facts = Facts::of_call(&*call);
+    let mut facts = CallFacts::of_call(&*call);
     facts.read_command(&setting);
     let [without, with] = &*RULES;
     let before = decide(without, &facts);

@@ -63,7 +63,7 @@
 //! struct OnlyNotes;
 //!
 //! impl Approver for OnlyNotes {
-//!     fn is_there(&self) -> bool {
+//!     fn is_available(&self) -> bool {
 //!         true
 //!     }
 //!
@@ -88,8 +88,8 @@
 //! let mut haft = builder.build().await?;
 //! let written = haft.call("Write", json!({"file_path": "notes.txt", "content": "yes"})).await;
 //! assert!(!written.is_error, "{}", written.text());
-//! let refused = haft.call("Write", json!({"file_path": "other.txt", "content": "no"})).await;
-//! assert!(refused.text().contains("only notes.txt"));
+//! let denied = haft.call("Write", json!({"file_path": "other.txt", "content": "no"})).await;
+//! assert!(denied.text().contains("only notes.txt"));
 //! # Ok(())
 //! # }
 //! ```

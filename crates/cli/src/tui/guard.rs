@@ -40,7 +40,7 @@ fn serve(modes: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The connection to the guard. If it closes without [`Self::goodbye`], the guard restores the
+/// The connection to the guard. If it closes without [`Self::end_guard`], the guard restores the
 /// terminal.
 pub(crate) struct TerminalGuardLink(Option<ChildStdin>);
 

@@ -185,7 +185,7 @@ fn damaged_transcripts_and_hostile_names_do_no_harm() {
     fs::write(own.join("notes.jsonl"), "{}").unwrap();
     let ran = stats(home.path(), &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("skipped"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("left out"), "{}", ran.stderr);
     assert!(ran.stdout.contains("skipped: 3"), "{}", ran.stdout);
     for bad in ['\u{1b}', '\u{202e}', '\u{7}', '\r'] {
         assert!(!ran.stdout.contains(bad), "{:?}", ran.stdout);

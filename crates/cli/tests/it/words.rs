@@ -88,8 +88,13 @@ impl DialectChecker {
                 let phrase = found.as_str();
                 let lower = phrase.to_lowercase();
                 // "It is no longer there", "there is no file".
-                let is_plain = ["is no longer", "is no more", "are no longer", "was no longer"]
-                    .contains(&lower.as_str())
+                let is_plain = [
+                    "is no longer",
+                    "is no more",
+                    "are no longer",
+                    "was no longer",
+                ]
+                .contains(&lower.as_str())
                     || text[..found.start()].to_lowercase().ends_with("there ");
                 if !is_plain && !self.allowed.contains(&(path, lower)) {
                     problems.push(format!("{path}: \"{phrase}\": say {plain}"));

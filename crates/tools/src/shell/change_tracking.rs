@@ -36,7 +36,7 @@ pub(crate) struct ChangeReport {
 }
 
 /// Records the state of the directories that the command may change, except `own`: the folders of
-/// haft itself. Returns `None` if the command cannot change anything, or if there is no journal.
+/// haft itself. Returns `None` if the command cannot change anything, or without a journal.
 pub(crate) async fn record_baseline(
     confinement: &Confinement,
     analysis: &Analysis,

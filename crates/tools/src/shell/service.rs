@@ -200,7 +200,7 @@ impl ShellService {
     }
 
     /// Like [`ShellService::move_to_background`], but for the call with this tool use id, or for all
-    /// waiting calls if there is no id. Returns the number of calls.
+    /// waiting calls without one. Returns the number of calls.
     pub fn move_calls_to_background(&self, tool_use_id: Option<&str>) -> usize {
         let calls = self.lock_waiting_calls();
         let selected = calls

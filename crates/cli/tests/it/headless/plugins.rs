@@ -166,7 +166,11 @@ fn the_servers_of_a_project_are_never_silent() {
     );
     fs::write(dir.path().join(".mcp.json"), "{").unwrap();
     let (broken, _) = ran(dir.path(), &[]);
-    assert!(broken.stderr.contains("is not valid JSON"), "{}", broken.stderr);
+    assert!(
+        broken.stderr.contains("is not valid JSON"),
+        "{}",
+        broken.stderr
+    );
 }
 
 #[test]

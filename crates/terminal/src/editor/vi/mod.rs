@@ -50,7 +50,7 @@ pub(super) struct YankRegister {
     is_linewise: bool,
 }
 
-/// The maximum repeat count.
+/// The maximum number of repetitions.
 const MAX_COUNT: usize = 9999;
 
 #[derive(Debug, Clone)]
