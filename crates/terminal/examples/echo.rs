@@ -63,10 +63,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let restore = Arc::new(RestoreState::new());
     restore_on_panic(&terminal, &restore, raw.saved().clone())?;
     let (sender, receiver) = channel();
-    let mut face = EchoFrontEnd::new(&terminal, Arc::clone(&restore), sender, &arguments)?;
-    face.start(&terminal, raw.saved())?;
-    let outcome = face.run(&receiver, &raw, &terminal);
-    face.end();
+    let mut front_end = EchoFrontEnd::new(&terminal, Arc::clone(&restore), sender, &arguments)?;
+    front_end.start(&terminal, raw.saved())?;
+    let outcome = front_end.run(&receiver, &raw, &terminal);
+    front_end.end();
     restore.restore(&terminal, raw.saved())?;
     outcome
 }
@@ -153,7 +153,7 @@ impl EchoFrontEnd {
         let theme = Theme::new(ThemeName::Auto, capabilities.background, capabilities.level);
         let mut editor = Editor::new();
         editor.set_vi(arguments.iter().any(|argument| argument == "--vi"), &["jj"]);
-        let mut face = Self {
+        let mut front_end = Self {
             editor,
             parser: InputParser::new(),
             writer,
@@ -176,8 +176,8 @@ impl EchoFrontEnd {
             last_key: None,
             escape_due: None,
         };
-        face.apply_theme();
-        Ok(face)
+        front_end.apply_theme();
+        Ok(front_end)
     }
 
     /// Sends the first frame, then modes and queries, then starts the guard. Nothing waits for a

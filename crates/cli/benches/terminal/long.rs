@@ -1,4 +1,4 @@
-//! Memory of long sessions: words alone, and with a file read and a command run in each turn; with a face, and without
+//! Memory of long sessions: words alone, and with a file read and a command run in each turn; with a front_end, and without
 //! one, which says what of it is the session's.
 
 use std::{
@@ -17,7 +17,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    face::{Face, binary, memory_of},
+    front_end::{BenchFrontEnd, binary, memory_of},
     row,
     server::{Voice, serve},
     text,
@@ -46,23 +46,23 @@ fn growth(what: &str, (early, late): (u64, u64)) {
 }
 
 /// Says something so many times, and how much memory it has early and late.
-fn long_session(face: &Face, ends: impl Fn(usize) -> String) -> (u64, u64) {
+fn long_session(front_end: &BenchFrontEnd, ends: impl Fn(usize) -> String) -> (u64, u64) {
     let mut early = 0;
     for turn in 1..=TURNS {
-        face.says("go", &ends(turn));
+        front_end.says("go", &ends(turn));
         if turn == TURNS / 10 {
-            early = face.memory("VmRSS");
+            early = front_end.memory("VmRSS");
         }
         // What was written before is not searched again, nor kept.
         if turn % 50 == 0 {
             thread::sleep(Duration::from_millis(20));
-            face.seen.bytes.lock().unwrap().clear();
+            front_end.seen.bytes.lock().unwrap().clear();
         }
     }
-    (early, face.memory("VmRSS"))
+    (early, front_end.memory("VmRSS"))
 }
 
-/// The same without a face.
+/// The same without a front_end.
 fn headless_session(dir: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> (u64, u64) {
     let mut child = Command::new(binary())
         .args(["-p", "--input-format", "stream-json", "--verbose"])
@@ -101,8 +101,8 @@ fn headless_session(dir: &Path, variables: &[(&str, &str)], arguments: &[&str]) 
 
 /// A long session of words.
 pub(crate) fn turns(dir: &Path) {
-    let face = Face::scripted(dir, &replies(), &[]);
-    let grown = long_session(&face, |turn| format!("Reply {turn:05} ends."));
+    let front_end = BenchFrontEnd::scripted(dir, &replies(), &[]);
+    let grown = long_session(&front_end, |turn| format!("Reply {turn:05} ends."));
     growth("words alone", grown);
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn headless(dir: &Path) {
     let script = dir.join("script.json");
     fs::write(&script, json!({"turns": replies()}).to_string()).unwrap();
     let grown = headless_session(dir, &[], &["--script", script.to_str().unwrap()]);
-    growth("words alone, without a face", grown);
+    growth("words alone, without a front_end", grown);
 }
 
 /// A model that reads a file and runs a command in each turn, and summarizes when it is asked to.
@@ -154,10 +154,10 @@ const WORKS: [&str; 6] = [
 pub(crate) fn work(dir: &Path) {
     let url = working_model(dir);
     let variables = [("ANTHROPIC_BASE_URL", &*url), ("ANTHROPIC_API_KEY", "key")];
-    let face = Face::start(dir, &variables, &WORKS);
-    face.until(0, b"\x1b[?2026l");
+    let front_end = BenchFrontEnd::start(dir, &variables, &WORKS);
+    front_end.until(0, b"\x1b[?2026l");
     thread::sleep(Duration::from_secs(1));
-    let grown = long_session(&face, |_| "All ends.".to_owned());
+    let grown = long_session(&front_end, |_| "All ends.".to_owned());
     growth("a file read and a command run in each", grown);
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn headless_work(dir: &Path) {
     let variables = [("ANTHROPIC_BASE_URL", &*url), ("ANTHROPIC_API_KEY", "key")];
     let grown = headless_session(dir, &variables, &WORKS);
     growth(
-        "a file read and a command run in each, without a face",
+        "a file read and a command run in each, without a front_end",
         grown,
     );
 }

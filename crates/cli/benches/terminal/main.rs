@@ -11,7 +11,7 @@
     reason = "a benchmark that cannot run should say so and stop"
 )]
 
-mod face;
+mod front_end;
 mod long;
 mod peers;
 mod server;
@@ -28,7 +28,7 @@ use std::{
 use serde_json::{Value, json};
 
 use self::{
-    face::Face,
+    front_end::BenchFrontEnd,
     server::{Voice, serve},
 };
 
@@ -100,8 +100,9 @@ fn start(dir: &Path) {
     let mut samples = Vec::new();
     for _ in 0..STARTS {
         let started = Instant::now();
-        let face = Face::start(dir, &[("ANTHROPIC_API_KEY", "key")], &["--model", "m"]);
-        let (_, at) = face.until(0, b"\x1b[?2026l");
+        let front_end =
+            BenchFrontEnd::start(dir, &[("ANTHROPIC_API_KEY", "key")], &["--model", "m"]);
+        let (_, at) = front_end.until(0, b"\x1b[?2026l");
         samples.push(at - started);
     }
     let took = millis(percentile(&mut samples, 50));
@@ -121,22 +122,22 @@ fn echo(dir: &Path) {
     let piece = line.repeat(1_000_000 / line.len());
     fs::write(dir.join("piece.txt"), piece).unwrap();
     let variables = [("ANTHROPIC_BASE_URL", &*url), ("ANTHROPIC_API_KEY", "key")];
-    let face = Face::start(
+    let front_end = BenchFrontEnd::start(
         dir,
         &variables,
         &["--model", "m", "--allowed-tools", "Bash"],
     );
-    face.until(0, b"\x1b[?2026l");
+    front_end.until(0, b"\x1b[?2026l");
     thread::sleep(Duration::from_secs(1));
-    face.types("go");
+    front_end.types("go");
     thread::sleep(Duration::from_millis(300));
-    let from = face.length();
-    face.types("\r");
-    let (from, _) = face.until(from, b"word");
-    let (from, _) = face.until(from, b"a line of what");
+    let from = front_end.length();
+    front_end.types("\r");
+    let (from, _) = front_end.until(from, b"word");
+    let (from, _) = front_end.until(from, b"a line of what");
     thread::sleep(Duration::from_millis(500));
     let mut samples = Vec::new();
-    let before = face.length();
+    let before = front_end.length();
     let began = Instant::now();
     assert!(before >= from);
     // Letters that nothing else writes, not even as the end of a sequence: each is on the screen when its row is.
@@ -144,18 +145,18 @@ fn echo(dir: &Path) {
     for key in 0..KEYS {
         let at = key % letters.len();
         if at == 0 && key > 0 {
-            face.types("\u{15}");
+            front_end.types("\u{15}");
             thread::sleep(Duration::from_millis(100));
         }
-        let from = face.length();
+        let from = front_end.length();
         let typed = Instant::now();
-        face.types(&letters[at].to_string());
-        let (_, seen) = face.until(from, letters[at].to_string().as_bytes());
+        front_end.types(&letters[at].to_string());
+        let (_, seen) = front_end.until(from, letters[at].to_string().as_bytes());
         samples.push(seen - typed);
         // As fast as people type, and never in step with frames.
         thread::sleep(Duration::from_millis(23 + (key as u64 * 7) % 31));
     }
-    let written = (face.length() - before) as f64 / began.elapsed().as_secs_f64() / 1e3;
+    let written = (front_end.length() - before) as f64 / began.elapsed().as_secs_f64() / 1e3;
     let took = millis(percentile(&mut samples, 50));
     let most = millis(percentile(&mut samples, 99));
     row(
@@ -185,13 +186,13 @@ fn talks_and_works(voice: &mut Voice<'_>) -> io::Result<()> {
 
 /// Nothing happens for a while.
 fn idle(dir: &Path) {
-    let face = Face::scripted(dir, &[text("ok")], &[]);
+    let front_end = BenchFrontEnd::scripted(dir, &[text("ok")], &[]);
     thread::sleep(Duration::from_secs(3));
-    let (bytes, work, wakes) = (face.length(), face.work(), face.wakes());
+    let (bytes, work, wakes) = (front_end.length(), front_end.work(), front_end.wakes());
     thread::sleep(IDLE);
-    let (bytes, work) = (face.length() - bytes, face.work() - work);
+    let (bytes, work) = (front_end.length() - bytes, front_end.work() - work);
     // A thread that had nothing to do may have ended meanwhile, with its count.
-    let wakes = face.wakes().saturating_sub(wakes);
+    let wakes = front_end.wakes().saturating_sub(wakes);
     row(
         "idle for 10 s",
         &format!(
@@ -210,19 +211,19 @@ fn output(dir: &Path) {
         {"type": "tool_use", "name": "Bash", "input": {"command": command, "timeout": 120_000}},
     ]});
     let turns = [text("Before."), call, text("Behind.")];
-    let face = Face::scripted(dir, &turns, &["--allowed-tools", "Bash"]);
-    face.says("go", "Before.");
-    let (peak, bytes) = (face.memory("VmHWM"), face.length());
-    face.says("go", "Behind.");
-    let grown = face.memory("VmHWM").saturating_sub(peak);
+    let front_end = BenchFrontEnd::scripted(dir, &turns, &["--allowed-tools", "Bash"]);
+    front_end.says("go", "Before.");
+    let (peak, bytes) = (front_end.memory("VmHWM"), front_end.length());
+    front_end.says("go", "Behind.");
+    let grown = front_end.memory("VmHWM").saturating_sub(peak);
     row(
         "a call that writes 100 MB",
         &format!(
             "{:.1} MB more at the peak, {} KB to the terminal",
             grown as f64 / 1e3,
-            (face.length() - bytes) / 1000
+            (front_end.length() - bytes) / 1000
         ),
-        "≤ 8 MB (64 KB a call in the face)",
+        "≤ 8 MB (64 KB a call in the front end)",
         grown <= 8_000,
     );
 }

@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    face::{Face, binary, find},
+    front_end::{BenchFrontEnd, binary, find},
     millis, percentile,
     server::{Voice, serve},
 };
@@ -120,27 +120,28 @@ fn measure(peer: &Peer, project: &Path, home: &Path, url: &str) {
         ("DISABLE_AUTOUPDATER", "1"),
     ];
     let arguments: Vec<&OsStr> = peer.arguments.iter().map(OsStr::new).collect();
-    let start = || Face::answering(project, &peer.program, &arguments, &variables);
+    let start = || BenchFrontEnd::answering(project, &peer.program, &arguments, &variables);
     let (mut starts, mut cpu) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let began = Instant::now();
-        let face = start();
-        let (_, at) = face.until(0, peer.ready.as_bytes());
+        let front_end = start();
+        let (_, at) = front_end.until(0, peer.ready.as_bytes());
         starts.push(at - began);
-        cpu.push(face.work_of_all());
+        cpu.push(front_end.work_of_all());
     }
-    let face = start();
-    let (from, _) = face.until(0, peer.ready.as_bytes());
+    let front_end = start();
+    let (from, _) = front_end.until(0, peer.ready.as_bytes());
     // What is done behind the first frame is not counted for the reply.
     thread::sleep(Duration::from_secs(3));
-    face.types("go");
+    front_end.types("go");
     thread::sleep(Duration::from_millis(1500));
-    let (before, work) = (face.length(), face.work_of_all());
+    let (before, work) = (front_end.length(), front_end.work_of_all());
     // Some take an Enter that comes soon behind letters for a part of a paste.
     let is_answered = (0..3).any(|_| {
-        face.types("\r");
+        front_end.types("\r");
         let wait = Duration::from_secs(20);
-        face.until_within(from.max(before), LAST.as_bytes(), wait)
+        front_end
+            .until_within(from.max(before), LAST.as_bytes(), wait)
             .is_some()
     });
     if !is_answered {
@@ -154,11 +155,11 @@ fn measure(peer: &Peer, project: &Path, home: &Path, url: &str) {
     }
     thread::sleep(Duration::from_millis(500));
     let (bytes, work) = (
-        face.length() - before,
-        face.work_of_all().saturating_sub(work),
+        front_end.length() - before,
+        front_end.work_of_all().saturating_sub(work),
     );
     let cleared = {
-        let seen = face.seen.bytes.lock().unwrap();
+        let seen = front_end.seen.bytes.lock().unwrap();
         [&b"\x1b[2J"[..], b"\x1b[3J"]
             .iter()
             .any(|wanted| find(&seen, wanted).is_some())
@@ -172,6 +173,6 @@ fn measure(peer: &Peer, project: &Path, home: &Path, url: &str) {
         millis(percentile(&mut cpu, 50)),
         bytes as f64 / 1e3,
         millis(work),
-        face.memory_of_all() as f64 / 1e3,
+        front_end.memory_of_all() as f64 / 1e3,
     );
 }

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{face::Face, millis, percentile, row, text};
+use crate::{front_end::BenchFrontEnd, millis, percentile, row, text};
 
 const RESUMES: usize = 15;
 const LONG: usize = 5_000;
@@ -22,9 +22,9 @@ pub(crate) fn resume(dir: &Path) {
     // A directory of its own: what is newest there is this session.
     let dir = &dir.join("resume");
     fs::create_dir(dir).unwrap();
-    let face = Face::scripted(dir, &[text("Kept.")], &[]);
-    face.says("go", "Kept.");
-    drop(face);
+    let front_end = BenchFrontEnd::scripted(dir, &[text("Kept.")], &[]);
+    front_end.says("go", "Kept.");
+    drop(front_end);
     let kept = transcript_in(&dir.join(".claude/projects"));
     let folder = kept.parent().unwrap().to_path_buf();
     fs::remove_file(&kept).unwrap();
@@ -37,12 +37,13 @@ pub(crate) fn resume(dir: &Path) {
     let (mut first, mut last, mut rows) = (Vec::new(), Vec::new(), 0);
     for _ in 0..RESUMES {
         let started = Instant::now();
-        let face = Face::start(dir, &[], &["--script", script.to_str().unwrap(), "-c"]);
-        let (_, at) = face.until(0, b"\x1b[?2026l");
+        let front_end =
+            BenchFrontEnd::start(dir, &[], &["--script", script.to_str().unwrap(), "-c"]);
+        let (_, at) = front_end.until(0, b"\x1b[?2026l");
         first.push(at - started);
-        let (end, at) = face.until(0, format!("row 99 of {}", LONG - 1).as_bytes());
+        let (end, at) = front_end.until(0, format!("row 99 of {}", LONG - 1).as_bytes());
         last.push(at - started);
-        let bytes = face.seen.bytes.lock().unwrap();
+        let bytes = front_end.seen.bytes.lock().unwrap();
         let printed = bytes[..end].iter().filter(|byte| **byte == b'\n').count();
         rows = rows.max(printed);
     }
@@ -116,14 +117,18 @@ pub(crate) fn watches(dir: &Path) {
         .collect();
     let turns = [json!({"content": calls}), text("All are open.")];
     let allowed = ["--allowed-tools", "Monitor", "CronCreate", "Bash"];
-    let face = Face::scripted(dir, &turns, &allowed);
-    face.says("go", "All are open.");
+    let front_end = BenchFrontEnd::scripted(dir, &turns, &allowed);
+    front_end.says("go", "All are open.");
     thread::sleep(Duration::from_secs(3));
-    let (bytes, work, wakes) = (face.length(), face.work_of_all(), face.wakes());
+    let (bytes, work, wakes) = (
+        front_end.length(),
+        front_end.work_of_all(),
+        front_end.wakes(),
+    );
     thread::sleep(WAITING);
-    let bytes = face.length() - bytes;
-    let work = face.work_of_all().saturating_sub(work);
-    let wakes = face.wakes().saturating_sub(wakes);
+    let bytes = front_end.length() - bytes;
+    let work = front_end.work_of_all().saturating_sub(work);
+    let wakes = front_end.wakes().saturating_sub(wakes);
     row(
         &format!("{MONITORS} monitors and {SCHEDULES} schedules, idle for 30 s"),
         &format!(

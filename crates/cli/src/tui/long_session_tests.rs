@@ -1,4 +1,4 @@
-//! What the face keeps of a session does not grow with its turns. (What it weighs is measured by `benches/terminal`.)
+//! The memory of the front end does not grow with the turns of a session. (`benches/terminal` measures it.)
 
 use haft::{CallId, CallResult, Card, Content, Metadata, ProgressUpdate};
 use haft_agent::AgentEvent;

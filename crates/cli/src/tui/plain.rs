@@ -107,32 +107,32 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
         .questions(PlainQuestions { asks })
         .clock(session_clock());
     let session = AgentSession::open(config, parts)?;
-    let mut face = PlainUi::new(session.input(), commands, cwd);
+    let mut front_end = PlainUi::new(session.input(), commands, cwd);
     let running = tokio::spawn(session.run());
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     match prompt {
-        Some(prompt) => face.send_message(&prompt),
-        None => face.wait_for_input()?,
+        Some(prompt) => front_end.send_message(&prompt),
+        None => front_end.wait_for_input()?,
     }
     loop {
         tokio::select! {
             biased;
-            _ = interrupts.recv() => face.interrupt()?,
-            _ = terminated.recv() => face.input.stop(StopKind::Terminate),
-            _ = hung_up.recv() => face.input.stop(StopKind::Terminate),
+            _ = interrupts.recv() => front_end.interrupt()?,
+            _ = terminated.recv() => front_end.input.stop(StopKind::Terminate),
+            _ = hung_up.recv() => front_end.input.stop(StopKind::Terminate),
             // Events precede questions, so that everything that happened before a question is
             // printed before it.
             event = events.next() => match event {
-                Some(event) => face.on_event(&event)?,
+                Some(event) => front_end.on_event(&event)?,
                 None => break,
             },
-            Some(question) = asked.recv() => face.ask(question)?,
-            Some(outcome) = answered.recv() => face.on_outcome(outcome)?,
-            line = lines.recv(), if !face.has_ended => {
+            Some(question) = asked.recv() => front_end.ask(question)?,
+            Some(outcome) = answered.recv() => front_end.on_outcome(outcome)?,
+            line = lines.recv(), if !front_end.has_ended => {
                 let Some(first) = line else {
-                    face.end_input()?;
+                    front_end.end_input()?;
                     continue;
                 };
                 let (at, mut is_cut) = (first.read_at, first.is_cut);
@@ -142,14 +142,14 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
                     typed.push(next.text);
                 }
                 match is_cut {
-                    true => face.refuse_cut()?,
-                    false => face.on_lines(&typed, at)?,
+                    true => front_end.refuse_cut()?,
+                    false => front_end.on_lines(&typed, at)?,
                 }
             }
         }
     }
     let end = running.await??;
-    face.print_exit_message()?;
+    front_end.print_exit_message()?;
     Ok(end.stopped.map_or(Exit::Success, Exit::from))
 }
 

@@ -1,4 +1,4 @@
-//! The face under anything that can happen to it: whatever comes, it draws, and answers only what was asked.
+//! The front end under random events: whatever comes, it draws, and answers only questions that were asked.
 
 use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 mod attacks;
 mod buffers;
 mod editor;
-mod faces;
+mod front_ends;
 mod manifest;
 mod schedules;
 

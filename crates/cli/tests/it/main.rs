@@ -44,10 +44,10 @@ mod demo;
 mod docs;
 mod examples;
 mod exec;
-mod faces;
 #[cfg(target_os = "linux")]
 mod first_hour;
 mod first_words;
+mod front_ends;
 mod headless;
 mod help;
 mod hostile;

@@ -1,7 +1,7 @@
-//! Sessions as a face drives them.
+//! Sessions as a front end drives them.
 //!
 //! - `rig`: a session with a scripted model, and what comes out of it
-//! - `face`: what an interactive one needs
+//! - `interactive`: what an interactive front end needs
 //! - `input`: what can be done to one while it runs
 //! - `questions`: who is asked, and as what
 //! - `schedules`: prompts that are said later
@@ -13,8 +13,8 @@
     reason = "a test that cannot go on should stop there"
 )]
 
-mod face;
 mod input;
+mod interactive;
 mod questions;
 mod rig;
 mod schedules;

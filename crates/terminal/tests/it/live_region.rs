@@ -121,7 +121,7 @@ fn list_entries_hang_and_stay_one_line() {
 
 #[test]
 fn typing_while_a_reply_streams_loses_nothing() {
-    // Vector 4, without a face: the draft is in the region and history comes in between.
+    // Vector 4, without a front end: the draft is in the region and history comes in between.
     let (mut terminal, mut screen) = (Emulator::new(40, 8), screen(40, 8));
     let mut draft = String::from("> ");
     for (number, letter) in "hello".chars().enumerate() {

@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// Two crates that do not know each other write them: for hooks, and for this face.
+    /// Two independent crates write them: one for hooks, one for this front end.
     #[test]
     fn programs_and_hooks_are_offered_the_same_rules() {
         let rules = ["Bash(make *)", "Edit", "Read(//a(b)/**)"].map(str::to_owned);

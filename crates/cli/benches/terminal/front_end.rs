@@ -36,7 +36,7 @@ const ANSWERS: [(&[u8], &[u8]); 5] = [
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program on a terminal.
-pub(crate) struct Face {
+pub(crate) struct BenchFrontEnd {
     pub(crate) child: Child,
     master: File,
     pub(crate) seen: Arc<Seen>,
@@ -49,7 +49,7 @@ pub(crate) struct Seen {
     changed: Condvar,
 }
 
-impl Face {
+impl BenchFrontEnd {
     pub(crate) fn start(dir: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
         Self::run(dir, binary().as_os_str(), &arguments, variables, false)
@@ -139,9 +139,9 @@ impl Face {
         fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
         let mut all = vec!["--script", script.to_str().unwrap()];
         all.extend(arguments);
-        let face = Self::start(dir, &[], &all);
-        face.until(0, b"scripted");
-        face
+        let front_end = Self::start(dir, &[], &all);
+        front_end.until(0, b"scripted");
+        front_end
     }
 
     pub(crate) fn length(&self) -> usize {
@@ -233,7 +233,7 @@ impl Face {
     }
 }
 
-impl Drop for Face {
+impl Drop for BenchFrontEnd {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,5 +1,5 @@
-//! What an interactive face needs: news of calls, questions with their reasons, messages that can be taken
-//! back, command lines that a person types, and commands as data.
+//! What an interactive front end needs: news of calls, questions with their reasons, messages that can be taken
+//! back, command lines that the user types, and commands as data.
 
 use std::{
     sync::{Arc, Mutex},

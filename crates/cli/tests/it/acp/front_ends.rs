@@ -1,4 +1,4 @@
-//! One session, whichever face it is opened by.
+//! One session, opened by different front ends.
 
 use serde_json::json;
 

@@ -1,9 +1,9 @@
-//! A face draws and asks; it decides nothing: no file of the binary builds a policy, a model or a pool of tools,
-//! which all are the host's.
+//! A front end draws and asks; it decides nothing. No file of the binary builds a policy, a model or a pool of tools:
+//! the host does.
 
 use crate::sources::SourceFile;
 
-/// What builds one of them.
+/// Code that builds one of them, with its name.
 const BUILDS: [(&str, &str); 15] = [
     ("Policy {", "a policy"),
     ("Policy::", "a policy"),
@@ -38,7 +38,7 @@ fn no_file_of_the_binary_builds_a_policy_a_model_or_a_pool() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Is the word there, and not the end of a longer one?
+/// Returns whether the line contains the word, and not as the end of a longer one.
 fn begins_a_word(line: &str, word: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
     line.match_indices(word).any(|(at, _)| {
