@@ -173,6 +173,7 @@ impl ModelTurn<'_> {
                 }
                 Some(Err(error)) => break TurnEnd::Failed(error),
                 Some(Ok(event)) => {
+                    batch.prepare_sandboxes();
                     if matches!(event, ModelEvent::BlockStart { .. }) {
                         first_token.get_or_insert_with(|| started.elapsed());
                     }

@@ -109,6 +109,10 @@ pub trait ProbeConfinement: Send + Sync {
         &'a self,
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Option<ConfinementStrength>>;
+
+    /// Sets up the sandbox for commands with this confinement, so that the first one need not wait
+    /// for that.
+    fn prepare<'a>(&'a self, confinement: &'a Confinement) -> BoxFuture<'a, ()>;
 }
 
 /// A callback that receives one line if commands are confined only in part or not at all.

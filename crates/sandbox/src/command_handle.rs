@@ -206,8 +206,8 @@ impl CommandHandle {
         }
     }
 
-    /// Asks all its processes to exit, and kills them after `grace`. [`gone`](Self::gone) waits for
-    /// the end.
+    /// Asks all its processes to exit, and kills them after `grace`.
+    /// [`wait_until_finished`](Self::wait_until_finished) waits for their end.
     pub fn kill(&mut self, grace: Duration) {
         let order = GuardOrder::Kill {
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),

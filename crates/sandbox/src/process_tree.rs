@@ -22,7 +22,7 @@ pub struct ProcessInfo {
 }
 
 /// A process that is pinned by a pidfd, so that a later one cannot be mistaken for it: while it
-/// [`is_there`](Self::is_there), its process ID is not reused.
+/// [`is_alive`](Self::is_alive), its process ID is not reused.
 #[derive(Debug)]
 pub struct PinnedProcess(OwnedFd);
 

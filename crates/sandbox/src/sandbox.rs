@@ -189,7 +189,7 @@ pub struct ShellCommand {
     pub source_file: Option<PathBuf>,
     /// Decides which guarded names of the profile the command may use. With `None`, it may use none.
     /// The policy is called only while the caller awaits [`CommandHandle::wait_for_exit`] or
-    /// [`CommandHandle::finished`]. A caller that waits only for the output therefore blocks the command.
+    /// [`CommandHandle::wait_until_finished`]. A caller that waits only for the output therefore blocks the command.
     pub name_policy: Option<NamePolicy>,
 }
 

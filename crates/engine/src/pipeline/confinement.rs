@@ -2,9 +2,18 @@
 
 use std::sync::Arc;
 
-use haft_contract::{CallContext, Confinement, ConfinementStrength, ProbeConfinement};
+use haft_contract::{CallContext, Confinement, ConfinementStrength, ProbeConfinement, ToolUse};
+use serde_json::json;
 
-use crate::permissions::{CallFacts, Policy, confine};
+use crate::{
+    Engine, SessionContext,
+    permissions::{CallFacts, Policy, confine},
+};
+
+/// The tool that runs command lines.
+const SHELL_TOOL: &str = "Bash";
+/// A command line for each sandbox that most sessions need: one that only reads, one that writes.
+const SAMPLE_LINES: [&str; 2] = ["true", "./program"];
 
 /// Computes the confinement of a call's command, on a blocking thread. If that fails, it is the
 /// strictest.
@@ -23,5 +32,27 @@ pub(super) async fn probe_strength(
     tokio::select! {
         strength = probe.strength(confinement) => strength,
         () = cx.cancel.cancelled() => None,
+    }
+}
+
+/// Sets up the sandboxes for the first commands of a session. Does nothing if the agent has no tool
+/// that runs command lines.
+pub(crate) async fn prepare_sandboxes(engine: &Engine, context: &SessionContext) {
+    let probe = engine.services().get::<Arc<dyn ProbeConfinement>>();
+    let (Ok(probe), Some(_)) = (probe, engine.pool().find(SHELL_TOOL)) else {
+        return;
+    };
+    let policy = engine.policy(context);
+    for line in SAMPLE_LINES {
+        let call = ToolUse {
+            id: String::new(),
+            name: SHELL_TOOL.to_owned(),
+            input: json!({ "command": line }),
+        };
+        if let Ok(facts) = super::facts(engine, call, context).await {
+            probe
+                .prepare(&resolve_confinement(&policy, facts).await)
+                .await;
+        }
     }
 }

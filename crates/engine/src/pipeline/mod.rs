@@ -29,6 +29,7 @@ pub use execute::ExecutedCall;
 pub use prepare::PreparedCall;
 pub(crate) use {
     admit::admit,
+    confinement::prepare_sandboxes,
     execute::execute,
     facts::facts,
     finish::finish,

@@ -134,6 +134,12 @@ impl<'a> CallBatch<'a> {
         }
     }
 
+    /// Sets up the sandboxes for the first commands of the session in the background, so that they
+    /// need not wait for that. Call this when the model begins to reply.
+    pub fn prepare_sandboxes(&self) {
+        self.inner.shared.prepare_sandboxes();
+    }
+
     /// Sets the observer of the calls. It is notified of calls that start or end after this.
     pub fn set_observer(&mut self, observer: Arc<dyn CallObserver>) {
         let mut current = self

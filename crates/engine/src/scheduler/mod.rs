@@ -22,7 +22,10 @@ mod user_call;
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use haft_contract::{CancellationToken, ContextPatch, NestedCalls};
@@ -40,6 +43,7 @@ use self::{call_batch::SpawnedCall, call_task_pool::CallTaskPool};
 use crate::{
     Engine, SessionContext,
     hooks::HookEventKind,
+    pipeline,
     pool::{PoolView, ToolOffer},
     settings::watch::POLICY,
     settings_tightening,
@@ -62,6 +66,8 @@ struct SchedulerShared {
     cancel: CancellationToken,
     tasks: TaskTracker,
     boxes: Arc<CallTaskPool<SpawnedCall>>,
+    /// Whether the sandboxes for the first commands are set up, or are being set up.
+    sandboxes_prepared: AtomicBool,
 }
 
 /// The context and its number of changes.
@@ -87,6 +93,7 @@ impl Scheduler {
                 cancel: CancellationToken::new(),
                 tasks: TaskTracker::new(),
                 boxes: Arc::default(),
+                sandboxes_prepared: AtomicBool::new(false),
             }),
         }
     }
@@ -157,7 +164,7 @@ impl Scheduler {
         self.start_batch_until(cancel).await
     }
 
-    /// Like [`turn`](Self::turn), but `cancel` interrupts the batch too. It should be a child of
+    /// Like [`start_batch`](Self::start_batch), but `cancel` interrupts the batch too. It should be a child of
     /// the session's token.
     pub async fn start_batch_until(&mut self, cancel: CancellationToken) -> CallBatch<'_> {
         self.shared.tasks.close();
@@ -216,6 +223,22 @@ impl ContextView {
 }
 
 impl SchedulerShared {
+    /// Sets up the sandboxes for the first commands in the background. Only the first call has an
+    /// effect.
+    fn prepare_sandboxes(&self) {
+        if self.sandboxes_prepared.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (engine, context) = (Arc::clone(&self.engine), self.context().context.clone());
+        let cancel = self.cancel.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = pipeline::prepare_sandboxes(&engine, &context) => {}
+                () = cancel.cancelled() => {}
+            }
+        });
+    }
+
     fn model(&self) -> MutexGuard<'_, Option<Arc<str>>> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -563,6 +563,18 @@ impl ProbeConfinement for ShellService {
             })
         })
     }
+
+    fn prepare<'a>(&'a self, confinement: &'a Confinement) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // A failure is reported when a command needs the sandbox.
+            let profile = &profile::sandbox_profile(confinement);
+            if let Ok(sandbox) = self.sandbox_for(confinement).await
+                && let Ok(mechanism) = sandbox.prepare(profile).await
+            {
+                self.record_mechanism(profile, mechanism);
+            }
+        })
+    }
 }
 
 /// Returns the weakest mechanism that is sufficient for a command with this confinement.

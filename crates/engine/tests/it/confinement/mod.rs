@@ -38,6 +38,7 @@ impl Approver for Yes {
 
 mod files;
 mod hosts;
+mod prepared;
 mod strength;
 
 struct Session {

@@ -13,6 +13,10 @@ impl ProbeConfinement for Machine {
     fn strength<'a>(&'a self, _: &'a Confinement) -> BoxFuture<'a, Option<ConfinementStrength>> {
         Box::pin(async { Some(self.0) })
     }
+
+    fn prepare<'a>(&'a self, _: &'a Confinement) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// Was it asked about, and may it run without a sandbox?
