@@ -1,4 +1,4 @@
-//! The child process: [`main`] runs in it, [`ask`] and [`draw`] start it.
+//! The child process: [`main`] runs in it, [`read_in_child`] and [`draw_in_child`] start it.
 //!
 //! The parent sends a line of JSON with the task and then the bytes of the PDF on the child's
 //! stdin. To read, the child answers as [`crate::child_answer`] describes. To draw a page, the child

@@ -5,7 +5,7 @@
 //! child process with limits, and its failure is only an error. The child's output is validated as
 //! well.
 //!
-//! - [`child`]: both ends of the child process: [`child::main`] runs in it, [`child::ask`] in the
+//! - [`child`]: both ends of the child process: [`child::main`] runs in it, [`child::read_in_child`] in the
 //!   parent
 //! - [`child_answer`]: the child's output and its validation
 //! - [`PageSelection`]: the requested pages

@@ -19,7 +19,7 @@ pub trait PermissionSettings {
     /// Returns the rules of all files and of the command line flags.
     fn rules(&mut self, allowed: &[String], denied: &[String]) -> RuleSet;
 
-    /// Checks rules against the available tools ([`Rules::resolve_for_tools`]) and records their problems.
+    /// Checks rules against the available tools ([`RuleSet::resolve_for_tools`]) and records their problems.
     fn check_rules(&mut self, rules: &mut RuleSet, tools: &[ToolSpec]);
 
     /// Returns the sandbox settings. Whether the machine supports them is determined elsewhere.

@@ -16,7 +16,7 @@ use crate::permissions::RuleSet;
 pub struct ToolFilters {
     /// `--tools`: limits only the built-in tools.
     pub tools: ToolSelection,
-    /// Offers only the built-in tools whose profile is [basic](haft_contract::Profile::basic).
+    /// Offers only the built-in tools whose profile is [basic](haft_contract::ToolProfile::basic).
     pub simple: bool,
     /// Tools that are banned, built-in or not.
     pub deny: Vec<String>,
