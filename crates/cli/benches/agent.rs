@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const STARTS: usize = 31;
+const COMMANDS: usize = 20;
 const TURNS: usize = 200;
 const SESSIONS: usize = 5;
 const MARKS: usize = 101;
@@ -53,6 +54,7 @@ fn main() {
     }
     measure::table();
     start(&dir);
+    first_command(&dir);
     turns(&dir);
     overlap(&dir);
     fs::remove_dir_all(&dir).unwrap();
@@ -103,6 +105,36 @@ fn start(dir: &Path) {
         &format!("{} bytes ({tools} + {system})", tools + system),
         "≤ 20,000 bytes",
         tools + system <= 20_000,
+    );
+}
+
+/// The first command of a session, whose sandbox is set up while the reply is still being received.
+fn first_command(dir: &Path) {
+    let mut samples = Vec::new();
+    for _ in 0..COMMANDS {
+        let mut line = StepwiseModelServer::open();
+        let mut child = haft(dir, line.url());
+        line.request();
+        line.begin().unwrap();
+        line.send_events(&text_block(0, "I look.")).unwrap();
+        // The model writes its call.
+        thread::sleep(Duration::from_millis(500));
+        let input = json!({"command": "echo first"});
+        line.send_events(&call_block(1, "toolu_1", "Bash", &input))
+            .unwrap();
+        let ended = line.end("tool_use").unwrap();
+        let (body, at) = line.request();
+        assert!(contains(&body, "first"));
+        samples.push(at - ended);
+        line.reply().unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+    let took = millis(median(samples));
+    row(
+        "end of a reply with the first Bash to the next request",
+        &format!("{took:.2} ms"),
+        "≤ 8 ms",
+        took <= 8.0,
     );
 }
 

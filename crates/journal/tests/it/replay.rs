@@ -221,10 +221,11 @@ fn try_edit(revision: &Revision, file: &str, hunk: &Hunk, damage: Damage, expect
 }
 
 fn replay_on_disk(revision: &Revision, hunks: &[Hunk]) {
-    for (before, after) in [
-        (revision.before.clone(), revision.after.clone()),
-        (crlf(&revision.before), crlf(&revision.after)),
-    ] {
+    let unchanged = (revision.before.clone(), revision.after.clone());
+    // A file without a line break has no line ending that an edit could keep.
+    let has_lines = revision.before.contains('\n');
+    let with_crlf = has_lines.then(|| (crlf(&revision.before), crlf(&revision.after)));
+    for (before, after) in [Some(unchanged), with_crlf].into_iter().flatten() {
         let desk = Desk::with_read(&before);
         for hunk in hunks {
             let (old, new) = hunk.sides(Damage::None);
