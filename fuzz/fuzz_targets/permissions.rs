@@ -21,7 +21,7 @@ static RULES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
     [false, true].map(|denies| {
         let mut rules = RuleSet::default();
         let mut add = |list, text| {
-            let added = rules.add(list, text, RuleSource::of(SettingsScope::User), &bases);
+            let added = rules.add(list, text, RuleSource::from_scope(SettingsScope::User), &bases);
             assert!(added.is_ok());
         };
         add(List::Allow, "Bash(make *)");
@@ -67,7 +67,7 @@ fuzz_target!(|line: &str| {
     let tools = haft_tools::all();
     let bash = tools.into_iter().find(|tool| tool.spec().name == "Bash").unwrap();
     let call = bash.bind(json!({ "command": line })).unwrap();
-    let mut facts = CallFacts::of_call(&*call);
+    let mut facts = CallFacts::from_bound_call(&*call);
     facts.read_command(&setting);
     let [without, with] = &*RULES;
     let before = decide(without, &facts);
