@@ -199,7 +199,8 @@ fn the_history_of_this_repository_can_be_replayed() {
     }
 }
 
-/// With LF and with CRLF; both must agree, and both be right or refused.
+/// Applies a hunk with LF and with CRLF. Both must agree, and both must be right or refused.
+/// A file without a line break has no line ending that the edit could keep, so only LF is tried.
 fn try_edit(revision: &Revision, file: &str, hunk: &Hunk, damage: Damage, expected: &str) -> bool {
     let (old, new) = hunk.sides(damage);
     let change = EditRequest {
@@ -211,9 +212,12 @@ fn try_edit(revision: &Revision, file: &str, hunk: &Hunk, damage: Damage, expect
         let planned = plan(file.as_bytes(), &change).ok()?;
         Some(String::from_utf8(apply(file.as_bytes(), &planned)).unwrap())
     };
-    let (with_lf, with_crlf) = (edited(file), edited(&crlf(file)));
+    let with_lf = edited(file);
     let what = format!("{} {damage:?}: {hunk:?}", revision.name);
-    assert_eq!(with_crlf, with_lf.as_deref().map(crlf), "{what}");
+    if file.contains('\n') {
+        let with_crlf = edited(&crlf(file));
+        assert_eq!(with_crlf, with_lf.as_deref().map(crlf), "{what}");
+    }
     if let Some(result) = &with_lf {
         assert_eq!(result, expected, "{what}");
     }
