@@ -197,6 +197,9 @@ fn the_typescript_sdk() {
     let Some(sdk) = brought("the TypeScript SDK", path) else {
         return;
     };
+    if haft_testkit::lacks("node") {
+        return;
+    }
     let bench = Bench::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/typescript.mjs");
     let mut command = bench.command(Path::new("node"));
