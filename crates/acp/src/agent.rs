@@ -1,4 +1,4 @@
-//! The methods of a client, in the order of their arrival.
+//! Handles the requests and notifications of a client, in the order of their arrival.
 
 use std::{
     collections::HashMap,
@@ -24,8 +24,8 @@ use crate::{
     wire::{AcpClient, EditorMessage, IncomingLines},
 };
 
-/// The time limit for ending all sessions. The process exits within two seconds after the input
-/// ends.
+/// The time limit for ending all sessions and writing the last messages. The process exits within
+/// two seconds after the input ends.
 const ENDING: Duration = Duration::from_millis(1700);
 /// The minimum time for the client to read the last messages.
 const FINAL_MESSAGES_TIMEOUT: Duration = Duration::from_millis(200);
@@ -310,7 +310,7 @@ impl AcpServer {
         }
         let mut config = self.config(params, cwd)?;
         config.conversation.from = Some(EarlierConversation::Named(id.to_string()));
-        // If the session is already open, it continues.
+        // A session that is already open is used again.
         let session = match self.sessions.get(name) {
             Some(session) => Arc::clone(session),
             None => self.open(id, config)?,

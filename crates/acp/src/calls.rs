@@ -14,7 +14,7 @@ const MAX_TITLE: usize = 200;
 /// The maximum number of bytes of a text result that an editor receives.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Returns ACP's kind of a tool. The editor chooses an icon for it.
+/// Returns ACP's kind of a tool. The editor chooses an icon by this kind.
 pub(crate) fn kind(tool: &str) -> &'static str {
     match tool {
         "Read" | "LS" => "read",
@@ -101,7 +101,7 @@ pub(crate) fn answered(id: &str, finished: &CallResult, cwd: &Path) -> Value {
     update
 }
 
-/// Like [`answered`], but for a call without a known input.
+/// Like [`answered`], but takes the parts of a result separately and sets no title.
 pub(crate) fn result(
     id: &str,
     is_error: bool,

@@ -99,7 +99,7 @@ fn apply(old: &str, hunks: &[DiffHunk]) -> Option<String> {
     for hunk in hunks {
         let start = usize::try_from(hunk.old_start).ok()?.saturating_sub(1);
         let start = match hunk.old_lines {
-            // Lines are added after this one.
+            // A hunk without old lines adds its lines after this line.
             0 => usize::try_from(hunk.old_start).ok()?,
             _ => start,
         };

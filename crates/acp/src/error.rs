@@ -45,7 +45,7 @@ impl AcpError {
         )
     }
 
-    /// The field is invalid.
+    /// Creates the error for an invalid field.
     pub(crate) fn bad(field: &str, why: impl std::fmt::Display) -> Self {
         let data = json!({"field": field});
         Self::new(Self::BAD_PARAMS, format!("{field}: {why}"), Some(data))
@@ -65,7 +65,7 @@ impl AcpError {
         Self::new(Self::NEEDS_KEY, "Authentication required", Some(data))
     }
 
-    /// The model or the engine failed. Editors show the details.
+    /// Creates the error for a failure of the model or the engine. Editors show the details.
     pub(crate) fn failed(details: &str) -> Self {
         let data = json!({"details": details});
         Self::new(Self::FAILED, "Internal error", Some(data))

@@ -4,7 +4,7 @@ use haft_contract::PermissionMode;
 use haft_host::SessionInput;
 use serde_json::{Value, json};
 
-/// The effort levels. With the first one the model uses its default.
+/// The effort levels. The first one means the model's default.
 const EFFORTS: [(&str, &str); 6] = [
     ("auto", "The model's default"),
     ("low", "Low"),

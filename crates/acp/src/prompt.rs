@@ -134,7 +134,7 @@ fn modified_if_same(path: &Path, text: &str) -> Option<f64> {
 
 fn save_attachment(bytes: &[u8], uri: &str, folder: &Path) -> std::io::Result<PathBuf> {
     let folder = folder.join("attachments");
-    // Only the user may read what they attach.
+    // Only the user may read the attachments.
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

@@ -24,7 +24,7 @@ enum OptionChoice {
     Unavailable,
 }
 
-/// Answers the questions of a session.
+/// Passes the questions of a session to the user in the editor.
 pub(crate) struct EditorQuestions(pub(crate) Weak<EditorSession>);
 
 impl QuestionHandler for EditorQuestions {
@@ -136,8 +136,8 @@ impl QuestionHandler for EditorQuestions {
     }
 }
 
-/// While the user is asked about a call, it is not reported as running. [`AskGuard::end`] must be
-/// called afterwards.
+/// Prevents a call from being reported as running while the user is asked about it.
+/// [`AskGuard::end`] must be called afterwards.
 struct AskGuard<'a> {
     session: &'a EditorSession,
     id: Option<&'a str>,
@@ -217,7 +217,8 @@ fn call(session: &EditorSession, request: &ApprovalRequest) -> Value {
 /// Returns the effect of the call and the reasons for the question.
 fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) -> Vec<Value> {
     let body = &request.shown().body;
-    // A plan is prose.
+    // Confusable characters are marked only in permission questions: plans and other questions are
+    // prose.
     let shown = |text: &str| match request.kind {
         ApprovalKind::Permission => distinct(text),
         _ => text.to_owned(),

@@ -59,7 +59,7 @@ pub(crate) struct EditorSession {
     pub(crate) client: AcpClient,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) updates: Arc<UpdateForwarder>,
-    /// The configuration for opening the session, also again after it failed.
+    /// The configuration for opening the session, and for opening it again after a failure.
     config: SessionConfig,
     /// Receives warnings that the client cannot show.
     warn: fn(&str),
@@ -147,8 +147,8 @@ impl EditorSession {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the input of the running session. If no session is running, opens it, also again
-    /// after it failed, because the cause may have been fixed.
+    /// Returns the input of the running session. If the session is not running, opens it. A session
+    /// that failed is opened again, because the cause may have been fixed.
     pub(crate) fn input(self: &Arc<Self>) -> Result<SessionInput, AcpError> {
         if let Some(live) = &self.state().live {
             return Ok(live.input.clone());
@@ -305,7 +305,8 @@ impl EditorSession {
         input.submit(prompt, PromptDelivery::AfterRun);
     }
 
-    /// Called when the session starts to answer a prompt. Marks the files in it as read.
+    /// Records that the session starts to answer a prompt, and marks the files in the prompt as
+    /// read.
     pub(crate) fn delivered(&self, uuid: Uuid) {
         let mut state = self.state();
         state.current.push(uuid);
@@ -407,7 +408,8 @@ impl EditorSession {
         is_ours
     }
 
-    /// Closes the session: cancels the current turn and waits until everything is written.
+    /// Closes the session: cancels the current turn and waits until the session has ended. After
+    /// the time limit `ENDING`, terminates the session.
     pub(crate) async fn close(&self) {
         self.cancel();
         let live = self.state().live.take();

@@ -98,8 +98,8 @@ impl UpdateForwarder {
             .map_or_else(|| id.to_owned(), |call| call.id.clone())
     }
 
-    /// Sets whether the user is being asked about a call. In that case it is not running yet, even
-    /// if it is reported as running.
+    /// Sets whether the user is being asked about a call. While this is set, `mark_running` does
+    /// not report the call as running.
     pub(crate) fn set_asked(&self, id: &str, is_asked: bool) {
         if let Some(call) = self.state().calls.get_mut(id) {
             call.is_asked = is_asked;

@@ -134,7 +134,7 @@ impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
             }
             let end = available.iter().position(|&byte| byte == b'\n');
             let part = &available[..end.unwrap_or(available.len())];
-            // At most one byte more than the limit is stored of a line that is too long.
+            // Of a line that is too long, at most one byte more than the limit is stored.
             let room = (MAX_INPUT_LINE + 1).saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
             let used = part.len() + usize::from(end.is_some());
@@ -279,11 +279,11 @@ impl Drop for RequestGuard<'_> {
     }
 }
 
-/// Completes when all messages were written or the client disconnected.
+/// Waits until all messages are written or the client has disconnected.
 pub(crate) struct WriteBarrier(tokio::task::JoinHandle<()>);
 
 impl WriteBarrier {
-    /// Waits for it, but at most for `most`, in case the client does not read.
+    /// Waits at most for `most`, in case the client does not read.
     pub(crate) async fn wait(self, most: Duration) {
         let _ = timeout(most, self.0).await;
     }
@@ -298,7 +298,8 @@ async fn write(
     while let Some(line) = lines.recv().await {
         let writing = async {
             output.write_all(line.as_bytes()).await?;
-            // Flushed only when no line waits, so that many lines need only one write.
+            // The output is flushed only when no line waits, so that many lines need only one
+            // write.
             match lines.is_empty() {
                 true => output.flush().await,
                 false => Ok(()),

@@ -174,8 +174,8 @@ pub struct Agent {
     pub(crate) mention_expander: Option<Box<MentionExpander>>,
 }
 
-/// Adds the files and folders that a message mentions. It reads them with these calls, relative to
-/// this directory.
+/// A function that adds the files and folders that a prompt mentions to the prompt. Its arguments are
+/// the prompt, the tool calls that read the files, and the directory of relative paths.
 pub type MentionExpander =
     dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
 
@@ -397,7 +397,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Does not send memory files to the model.
+    /// Disables memory files: they are not sent to the model.
     #[must_use]
     pub fn without_memory(mut self) -> Self {
         self.memory = false;

@@ -28,7 +28,7 @@ struct AgentHandleState {
     /// Whether the next run is interrupted as soon as it begins.
     interrupts_next: bool,
     queued: VecDeque<Prompt>,
-    /// Is set while prompts are queued, so that calls that only wait can end.
+    /// The service that is set while prompts are queued, so that calls that only wait can end.
     pending_input: Option<Arc<PendingInput>>,
     changes: PendingChanges,
 }
@@ -49,7 +49,7 @@ pub(crate) struct PendingChanges {
     pub(crate) directories: Vec<PathBuf>,
     /// The new agent kind of the main agent.
     pub(crate) main_agent: Option<MainAgentChange>,
-    /// Usage of requests that others made for this agent.
+    /// Usage of requests that were made for this agent outside its loop.
     pub(crate) spent: Vec<(String, Usage)>,
 }
 
@@ -166,7 +166,7 @@ impl AgentHandle {
         self.state().changes.model.clone()
     }
 
-    /// Starts a run. It ends when the guard is dropped, also when its future is dropped.
+    /// Starts a run, which ends when the guard is dropped (also if the run's future is dropped).
     pub(crate) fn start_run(&self) -> RunGuard {
         let cancel = CancellationToken::new();
         let mut state = self.state();

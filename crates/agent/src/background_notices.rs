@@ -120,7 +120,7 @@ fn text(notice: &TaskNotice) -> String {
     lines.join("\n")
 }
 
-/// Escapes the text of a task, so that it cannot close its tag or the notice.
+/// Wraps a text in a tag. The text is escaped, so that it cannot close its tag or the notice.
 fn tagged(tag: &str, text: &str) -> String {
     let text = text.replace("</task_notification>", "<\\/task_notification>");
     let close = format!("</{tag}>");

@@ -5,7 +5,7 @@
 //! what must not be lost: the files that were read and changed, the project's instructions, and the
 //! user's last message.
 //!
-//! Both change the prefix that the provider has cached. So they are done rarely, and free much space
+//! Both steps change the prefix that the provider has cached. So they run rarely and free much space
 //! at a time.
 
 use std::{fmt::Write, path::PathBuf, time::Instant};

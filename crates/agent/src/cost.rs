@@ -1,4 +1,4 @@
-//! Tokens and money.
+//! The usage and cost of an agent, by model and by agent kind.
 
 use std::{
     collections::BTreeMap,

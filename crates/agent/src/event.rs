@@ -11,7 +11,7 @@ use crate::SubagentInfo;
 
 /// Receives the events of an agent in order.
 pub trait AgentEventSink: Send + Sync {
-    /// Receives an event. It is called from the loop, which waits until this returns.
+    /// Receives an event. The agent loop calls this function and waits until it returns.
     fn on_event(&self, event: &AgentEvent);
 }
 

@@ -112,7 +112,7 @@ impl HookRunner {
     /// Fires SessionEnd when a conversation ends and another may begin.
     pub(crate) async fn conversation_end(&self, reason: &str, cx: RunContext<'_>) {
         let fields = json!({"reason": reason});
-        // Their output has no effect.
+        // The output of these hooks has no effect.
         self.fire(HookEventKind::SESSION_END, reason, fields, cx)
             .await;
     }

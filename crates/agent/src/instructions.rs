@@ -232,8 +232,8 @@ impl InstructionSender {
     }
 }
 
-/// Converts memory files to text for the model and fires the hook event for each of them. All
-/// memory files pass this function.
+/// Converts memory files to text for the model and fires the hook event for each of them. Every
+/// memory file that is sent to the model passes through this function.
 async fn format_memory_files(
     files: &[MemoryFile],
     start_reason: &'static str,

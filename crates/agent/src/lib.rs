@@ -41,10 +41,10 @@
 //! - [`agent_handle`]: interrupts, steers and changes a running agent
 //! - [`event`], [`run_result`]: the events and the result of a run
 //! - `repeat_detector`: detects a model that repeats the same calls
-//! - [`subagents`]: agents that work for calls of this agent
-//! - [`cost`]: tokens and money
+//! - [`subagents`]: the agents that tool calls of this agent launch
+//! - [`cost`]: usage and cost
 //! - [`prompt`]: the system prompt
-//! - [`transcript`]: a session on disk: written ahead, repaired when it is loaded
+//! - [`transcript`]: sessions on disk; a transcript is repaired when it is loaded
 //!
 //! **Invariants.** Whenever a run is interrupted, the conversation can still be sent, and no call
 //! runs twice. A call is in the transcript before its tool runs, and its result is added as soon as

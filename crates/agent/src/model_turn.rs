@@ -5,7 +5,7 @@
 //! ended, the results are collected in the order of the calls.
 //!
 //! If the request fails before the first call is complete, the reply is void: it is dropped. An
-//! interrupted reply is void only if it contains nothing but thinking.
+//! interrupted reply is void only if it contains only thinking.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -23,7 +23,7 @@ pub(crate) struct RecordedConversation {
 }
 
 impl RecordedConversation {
-    /// Creates a dialogue from a conversation, loaded or empty.
+    /// Creates a recorded conversation from a loaded or empty conversation.
     pub(crate) fn new(conversation: Conversation, transcript: Arc<Transcript>) -> Self {
         Self {
             window: WindowUsage::from_conversation(&conversation),
@@ -138,7 +138,7 @@ impl RecordedConversation {
     }
 
     /// Rewinds to this message, or to the beginning. Later messages remain in the transcript on a
-    /// separate branch. Returns the message that was the last before.
+    /// separate branch. Returns the id of the message that was the last one before the rewind.
     pub(crate) fn rewind_to(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
         let before = self.transcript.last();
         let Some(until) = until else {

@@ -65,7 +65,7 @@ impl Agent {
     /// Answers a prompt: runs turns until the model is done or the run ends for another reason.
     ///
     /// To end the run early, use [`AgentHandle::interrupt`](crate::AgentHandle::interrupt). Dropping the
-    /// future also stops everything; the next run then begins by reloading the transcript.
+    /// future also stops the run; the next run then reloads the conversation from the transcript first.
     pub async fn run(
         &mut self,
         prompt: impl Into<Prompt> + Send,

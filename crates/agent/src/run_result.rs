@@ -23,7 +23,7 @@ pub struct RunResult {
     pub num_turns: u32,
     /// The tokens of this run's replies.
     pub usage: Usage,
-    /// The tokens and cost of all runs of this agent, by model.
+    /// The tokens and cost of all runs of this agent, by model and by agent kind.
     pub ledger: UsageLedger,
     /// The calls that were denied.
     pub permission_denials: Vec<BlockedCall>,
@@ -31,13 +31,13 @@ pub struct RunResult {
     pub deferred: Option<BlockedCall>,
     /// The model's error that ended the run.
     pub api_error: Option<ModelError>,
-    /// The errors, human-readable.
+    /// Human-readable errors.
     pub errors: Vec<String>,
     /// The time from the prompt to the end.
     pub duration: Duration,
-    /// The part of it spent waiting for the model.
+    /// The part of `duration` that was spent waiting for the model.
     pub duration_api: Duration,
-    /// The time from the first request to the first event of its reply.
+    /// The time from the first request to the first block of its reply.
     pub first_token: Option<Duration>,
 }
 
@@ -52,13 +52,14 @@ impl RunResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultSubtype {
-    /// The model finished its reply, or its request failed.
+    /// The model finished its reply, a hook ended the run, or the model request failed (then
+    /// [`RunResult::api_error`] is set).
     Success,
     /// The limit of turns was reached.
     MaxTurns,
     /// The budget was exhausted.
     MaxBudget,
-    /// The run was interrupted, or an internal error occurred.
+    /// The run was interrupted, or an error other than a failed model request ended it.
     DuringExecution,
 }
 
@@ -96,7 +97,7 @@ pub enum EndReason {
     ToolDeferredUnavailable,
     /// The model request failed.
     ApiError,
-    /// The conversation is too long, even after a compaction.
+    /// The conversation is too long, and compaction is off or did not free enough space.
     PromptTooLong,
     /// The model repeated the same calls with the same results.
     RepeatedCalls,

@@ -179,8 +179,8 @@ impl Agent {
     }
 
     /// Rewinds the conversation to this message, or to the beginning for `None`. Later messages
-    /// remain in the transcript on a separate branch. Returns the message that was the last before;
-    /// rewinding to it undoes the rewind.
+    /// remain in the transcript on a separate branch. Returns the id of the message that was the
+    /// last one before; rewinding to that message undoes the rewind.
     pub fn rewind_to(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
         let before = self.conversation.rewind_to(until)?;
         if until.is_none() {
@@ -190,9 +190,9 @@ impl Agent {
     }
 
     /// Replaces the conversation from a message on by a summary. `prompt` is the text of that
-    /// message, and `before` is the message before it. Returns the message that was the last
-    /// before; rewinding to it undoes this. Returns `None` if it was interrupted, and then nothing
-    /// has changed.
+    /// message, and `before` is the id of the message before it. Returns the id of the message that
+    /// was the last one before; rewinding to that message undoes the replacement. Returns `None` if
+    /// the request was interrupted; then nothing has changed.
     pub async fn summarize_from(
         &mut self,
         prompt: &str,

@@ -1,6 +1,6 @@
-//! Messages in CBOR, the binary format that Chromium uses internally, as far as Chromium uses it.
-//! With JSON, Chromium would first convert each message to text, which takes longer than everything
-//! else for a large response.
+//! An encoder and decoder for the part of CBOR that Chromium uses. CBOR is Chromium's internal
+//! message format. With JSON, Chromium would first convert each message to text, which takes longer
+//! than everything else for a large response.
 //!
 //! Every map and list is wrapped in an envelope (tag 24, a byte string with a 32-bit length), so
 //! that a message, and each part that is not needed, can be skipped without parsing.
@@ -26,7 +26,7 @@ const NULL: u8 = 0xf6;
 const DOUBLE: u8 = 0xfb;
 /// Integers below this are exact in a double.
 const EXACT: f64 = 9e15;
-/// The prefix of bytes that would be base64 in JSON.
+/// Tag 22, before bytes that JSON would contain as base64.
 const BINARY: u8 = 0xd6;
 /// The maximum nesting depth. Chromium sends nothing deeper.
 const MAX_DEPTH: usize = 320;

@@ -77,8 +77,8 @@ pub(crate) struct CdpEvent {
 }
 
 impl CdpConnection {
-    /// Starts the task that writes the calls. When the wire is dropped, the task ends and the pipe
-    /// closes.
+    /// Creates a connection and starts the task that writes its calls. When the connection is
+    /// dropped, the task ends and the pipe closes.
     pub(crate) fn new(mut writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         let (out, mut messages) = mpsc::channel::<Vec<u8>>(64);
         tokio::spawn(async move {
@@ -95,7 +95,7 @@ impl CdpConnection {
         }
     }
 
-    /// Sends a command and decodes its answer as `T`. Dropping the future stops waiting.
+    /// Sends a command and decodes its answer as `T`. Dropping the future stops the wait.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         session: Option<&str>,

@@ -71,8 +71,8 @@ pub struct TabInfo {
 }
 
 impl Chromium {
-    /// Connects to a Chromium that was started with `--remote-debugging-pipe=cbor`: `reader`
-    /// receives what it writes, and `writer` sends what it reads.
+    /// Connects to a Chromium that was started with `--remote-debugging-pipe=cbor`. `reader` yields
+    /// the messages from Chromium, and `writer` takes the messages to it.
     ///
     /// # Errors
     /// The process exits or does not answer.
@@ -146,7 +146,8 @@ impl Chromium {
         state.tabs.iter().map(info).collect()
     }
 
-    /// Returns the notes since the last call: alerts, new tabs, refused downloads.
+    /// Returns the notices since the last call, for example about alerts, new tabs and cancelled
+    /// downloads.
     #[must_use]
     pub fn take_notices(&self) -> Vec<String> {
         self.shared.state().take_notices()
@@ -208,7 +209,8 @@ impl Chromium {
         self.ready(number).await
     }
 
-    /// Closes all tabs of an owner, without waiting for it.
+    /// Asks Chromium to close all tabs of an owner, without waiting for that. Does nothing outside
+    /// of a Tokio runtime.
     pub fn close_apart(&self, owner: u32) {
         if tokio::runtime::Handle::try_current().is_err() {
             return;

@@ -308,8 +308,8 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
     );
 }
 
-/// Called when a page is restored from the back-forward cache: no event reports its frames or that
-/// it is ready, so they are queried.
+/// Queries the frames of a page that was restored from the back-forward cache, and marks the page as
+/// ready. No event reports either.
 async fn restore_cached_page(
     shared: Arc<ChromiumShared>,
     number: u32,
@@ -370,7 +370,7 @@ fn dialog(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
     tokio::spawn(async move { shared.dismiss_later(number, session, dialogs).await });
 }
 
-/// Handles a paused request: another task gets the verdict.
+/// Handles a paused request: a new task waits for the verdict and applies it.
 fn paused(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, params: &Value) {
     let Some(tab) = state.tabs.get_mut(&number) else {
         return;

@@ -188,7 +188,7 @@ pub struct NetworkEntry {
     pub failure: Option<String>,
     /// The number of bytes received.
     pub bytes: u64,
-    /// True while no response has been received completely.
+    /// True until the response has been received completely or the request has failed.
     pub pending: bool,
     /// The request headers; secrets are masked.
     pub request_headers: Vec<(String, String)>,

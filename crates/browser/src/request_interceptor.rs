@@ -40,8 +40,8 @@ pub struct ServedFile {
 /// A future verdict. It may wait for an answer of the user.
 pub type VerdictFuture<'a> = Pin<Box<dyn Future<Output = RequestVerdict> + Send + 'a>>;
 
-/// Receives every document request before any of it is sent, and every request of a page to this
-/// machine, which includes [`SERVED_HOST`].
+/// Receives every document request before any of it is sent, and every request of a page to
+/// `localhost` and names below it (which includes [`SERVED_HOST`]), `127.*` and `[::1]`.
 pub trait RequestInterceptor: Send + Sync {
     /// Returns the verdict on `request`.
     fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> VerdictFuture<'a>;

@@ -1,4 +1,4 @@
-//! The crate's own scripts. They run in an isolated world, on the element that they are about.
+//! The crate's own scripts. They run in an isolated world, with an element of the page as `this`.
 
 pub(crate) const READY: &str = "function() {
     if (!(this instanceof Element)) return 'hidden';
@@ -8,7 +8,7 @@ pub(crate) const READY: &str = "function() {
     if (this.matches(':disabled') || this.closest('[aria-disabled=true]')) return 'disabled';
     return 'ready';
 }";
-/// The timeout is for hidden pages, which render no frames.
+/// Waits for the next rendered frame. Hidden pages render none, so the wait ends after 100 ms.
 pub(crate) const NEXT_FRAME: &str = "function() {
     return new Promise(done => { requestAnimationFrame(() => done()); setTimeout(done, 100); });
 }";

@@ -10,12 +10,13 @@ use crate::{
     tab::Tab,
 };
 
-/// The time limit for a loading page to become quiet, and the time without requests after which it
-/// is quiet.
+/// The time limit for a loading page to become quiet.
 pub(crate) const LOADS: Duration = Duration::from_secs(10);
+/// The time without requests after which a loaded page is quiet.
 const NO_REQUESTS: Duration = Duration::from_millis(500);
-/// Like the limits above, but after an action and measured by changes of the page's elements.
+/// The time limit for a page to stop changing after an action.
 const CHANGES: Duration = Duration::from_secs(2);
+/// The time without changes of elements after which a page has stopped changing, in milliseconds.
 const NO_CHANGES_MS: u64 = 200;
 
 /// The counters of a tab before an action.

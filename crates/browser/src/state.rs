@@ -108,7 +108,8 @@ impl TabState {
         }
     }
 
-    /// Called when another page is shown: both reports of an earlier crash have arrived.
+    /// Resets the crash state when another page is shown: both reports of an earlier crash have
+    /// arrived by then.
     pub(crate) fn clear_crashes(&mut self) {
         self.crashed = false;
         self.crashes = CrashReports::default();

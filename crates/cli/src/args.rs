@@ -234,7 +234,7 @@ pub(crate) struct RequestedCommand {
     pub(crate) command: CliCommand,
 }
 
-/// Parses the command line. Returns `None` if it is answered already (help, version).
+/// Parses the command line. If it asks only for help or the version, prints that and returns `None`.
 pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     let args: Vec<OsString> = std::env::args_os().collect();
     // Runs before the flags are parsed, because the flags of another program's command are unknown here.
@@ -346,7 +346,7 @@ fn parse_args<T: FromArgMatches>(
                 .unwrap_or(error);
             let text = error.render().ansi().to_string();
             let text = text.trim_end();
-            // One prefix for all errors.
+            // All errors of haft begin with `haft:`.
             match text.strip_prefix("error: ") {
                 Some(rest) => show::warn(&format!("haft: {rest}")),
                 None => show::warn(text),

@@ -12,7 +12,7 @@ pub(crate) enum Exit {
     /// The command succeeded.
     Success = 0,
     /// The command line was wrong or the session could not be set up, so nothing ran. With `haft
-    /// -p`: the run failed.
+    /// -p`: the run failed. With `haft doctor`: a check failed.
     Usage = 1,
     /// The call's result is an error: the call failed, was denied, or did not fit the tool's
     /// schema. With `haft -p --fail-on-deny`: a call was denied.

@@ -22,7 +22,7 @@ use rustix::{
 
 use crate::show;
 
-/// The time without input that must pass before an answer is accepted.
+/// The time without input that must pass before the prompt appears.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(400);
 
 /// A second line that follows within this time was not typed, so neither line is accepted.

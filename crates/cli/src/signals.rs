@@ -11,8 +11,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 
-/// Handler of SIGINT, SIGTERM and SIGHUP. The first signal ends the run, the second one the
-/// process.
+/// Handler of SIGINT, SIGTERM and SIGHUP. The first signal ends the run. A SIGINT after it exits
+/// the process immediately.
 pub(crate) struct StopSignals {
     stop: CancellationToken,
     code: Arc<AtomicU8>,
@@ -52,7 +52,8 @@ impl StopSignals {
         Ok(signals)
     }
 
-    /// Makes a signal stop this session. If one has already arrived, stops it immediately.
+    /// Makes a signal stop this session. If a signal has already arrived, stops the session
+    /// immediately.
     pub(crate) fn end(&self, session: &SessionInput) {
         let _ = self.session.set(session.clone());
         if let Some(exit) = self.requested_exit() {
@@ -70,7 +71,7 @@ impl StopSignals {
         self.stop.cancelled().await;
     }
 
-    /// Returns the exit code of the first signal, if one has arrived.
+    /// Returns the exit code of the last signal that arrived, if any.
     pub(crate) fn requested_exit(&self) -> Option<Exit> {
         if !self.stop.is_cancelled() {
             return None;

@@ -22,7 +22,7 @@ impl TerminalApprover {
         Self::with(AnswerSource::from_stdin()?)
     }
 
-    /// Like [`Self::of_this_process`], but reads the answers from `/dev/tty` if stdin is not a
+    /// Like [`Self::from_stdio`], but reads the answers from `/dev/tty` if stdin is not a
     /// terminal.
     pub(crate) fn from_stdio_or_tty() -> Option<Self> {
         Self::with(AnswerSource::from_stdin_or_tty()?)
@@ -116,7 +116,7 @@ fn why(question: &ApprovalRequest) -> String {
     text
 }
 
-/// Returns the meaning of an answer, or the text to show before the question is asked again.
+/// Parses an answer. The error is the text to show before the question is asked again.
 fn parse_answer(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str> {
     match said.to_lowercase().as_str() {
         "" => Err(""),

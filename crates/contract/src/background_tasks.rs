@@ -34,11 +34,11 @@ struct BackgroundState {
 /// A notice that the model has not read yet.
 struct PendingNotice {
     notice: TaskNotice,
-    /// The number of earlier lines that were dropped because too much was waiting.
+    /// The number of earlier lines that were dropped because the notice was too long.
     dropped: u64,
 }
 
-/// The most bytes of unread reports per running task; older lines are dropped.
+/// The maximum size in bytes of the unread reports of one running task; older lines are dropped.
 const MAX_REPORTED: usize = 16 << 10;
 
 type TaskListener = dyn Fn(&TaskEvent) + Send + Sync;
@@ -305,8 +305,8 @@ impl BackgroundTasks {
         has_news(&self.state())
     }
 
-    /// Sets the listener that receives each step. It runs on the caller that reports the step,
-    /// under a lock: it must be quick and must not call back.
+    /// Sets the listener that receives each step. It runs on the thread that reports the step, under
+    /// a lock: it must be quick and must not call methods of this type.
     pub fn set_listener(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {
         self.state().listener = Some(Arc::new(listener));
     }

@@ -1,8 +1,8 @@
 //! Conversion between system time and the UTC calendar.
 //!
 //! This is the only calendar arithmetic in the workspace. A date library would be one more
-//! dependency (jiff, trimmed to this, takes longer to build than this whole crate), and little of
-//! it is needed: no time zones, only ISO formats, and the proleptic Gregorian calendar throughout.
+//! dependency (jiff, even with few features, takes longer to build than this whole crate), and little
+//! of it is needed: no time zones, only ISO formats, and the proleptic Gregorian calendar throughout.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -60,8 +60,8 @@ impl CalendarTime {
         }
     }
 
-    /// Returns the whole seconds since 1970. `None` if the month, day or time of day does not
-    /// exist.
+    /// Returns the whole seconds since 1970. `None` if the month, day or time of day does not exist,
+    /// or if the year is more than 100,000 years from year 0.
     pub fn to_unix_seconds(self) -> Option<i64> {
         let real = (-100_000..=100_000).contains(&self.year)
             && (1..=12).contains(&self.month)
@@ -98,7 +98,7 @@ impl CalendarTime {
     }
 
     /// Parses the format of [`to_millisecond`](Self::to_millisecond); the fraction may be missing.
-    /// `None`: the text has another format.
+    /// `None`: the text has another format. Does not check that the date exists.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
         let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));

@@ -15,36 +15,38 @@ use crate::{BoxFuture, ControlFiles, HostPolicy, arc_serde};
 pub struct Confinement {
     /// The profile: how much of the machine the command may use.
     pub profile: ConfinementProfile,
-    /// With [`ConfinementProfile::Workspace`]: the paths that the command may change, with everything below.
-    /// With [`ConfinementProfile::ReadOnly`] and a network: the sockets of the services it connects to. A
-    /// path that this call was permitted to create may not exist yet.
+    /// With [`ConfinementProfile::Workspace`]: the paths that the command may change, with everything
+    /// below. With [`ConfinementProfile::ReadOnly`] and a network: the sockets of the services it
+    /// connects to. A path that this call was permitted to create may not exist yet.
     #[serde(with = "arc_serde::list")]
     pub writable: Arc<[PathBuf]>,
     /// The writable paths that are caches of tools. Missing ones are created, and changes in them
     /// are not recorded.
     #[serde(with = "arc_serde::list", default)]
     pub caches: Arc<[PathBuf]>,
-    /// With [`ConfinementProfile::Workspace`]: existing files and directories below a writable path that must
-    /// not change. None of them contains a writable path.
+    /// With [`ConfinementProfile::Workspace`]: existing files and directories below a writable path
+    /// that must not change. None of them contains a writable path.
     #[serde(with = "arc_serde::list")]
     pub protected: Arc<[PathBuf]>,
     /// The protected files that the command may replace if [`control`](Self::control) permits it,
     /// on machines where each change of a file is checked.
     #[serde(with = "arc_serde::list", default)]
     pub judged: Arc<[PathBuf]>,
-    /// Files and directories that the command may not even read, in every profile except [`ConfinementProfile::Full`].
-    /// They exist, except those that a rule names and haft's own secrets, which may appear while it runs.
+    /// Files and directories that the command may not even read, in every profile except
+    /// [`ConfinementProfile::Full`]. They exist, except those that a rule names and haft's own
+    /// secrets, which may appear while the command runs.
     #[serde(with = "arc_serde::list")]
     pub hidden: Arc<[PathBuf]>,
-    /// A directory that could not be scanned for files that deny rules hide, if any. The command must not start.
+    /// A directory that could not be scanned for files that deny rules hide, if any. If it is set,
+    /// the command must not start.
     #[serde(default)]
     pub unscanned: Option<PathBuf>,
     /// The hidden paths that the user may let a command read: key stores that no rule denies.
     #[serde(with = "arc_serde::list")]
     pub stores: Arc<[PathBuf]>,
     /// Existing directories in which only the paths in [`open`](Self::open) are visible, in every
-    /// profile except [`ConfinementProfile::Full`]: the home directories, if the reads of the command are not
-    /// known in advance.
+    /// profile except [`ConfinementProfile::Full`]: the home directories, if the reads of the command
+    /// are not known in advance.
     #[serde(with = "arc_serde::list")]
     pub closed: Arc<[PathBuf]>,
     /// The visible paths in the closed directories, with everything below, under these names:
@@ -78,7 +80,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Returns no confinement: the command can do what the user can.
+    /// Returns a confinement that restricts nothing: the command can do what the user can.
     pub fn none() -> Self {
         Self {
             profile: ConfinementProfile::Full,

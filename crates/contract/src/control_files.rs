@@ -54,13 +54,13 @@ pub struct ControlledFiles {
     pub home: HomeControl,
 }
 
-/// The homes in which a session works. Names there that begin with a dot are control files unless a list says
-/// otherwise.
+/// The homes in which a session works. Names there that begin with a dot are control files unless
+/// a list says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeControl {
-    /// The homes that a working directory is or holds.
+    /// The home directories that are a working directory or below one.
     pub homes: Vec<PathBuf>,
-    /// Working directories below them, to which that does not apply.
+    /// Working directories below these homes. The rule for names with a dot does not apply in them.
     pub worked_on: Vec<PathBuf>,
 }
 
@@ -89,7 +89,8 @@ pub struct ControlNames {
     pub closed_to_directories: BTreeSet<String>,
     /// A file that takes effect when its directory has two of some names: its name, and those names.
     pub settings: Option<(String, BTreeSet<String>)>,
-    /// Every path below one of these directories whose first name there begins with a dot or is in `home_names`.
+    /// Every path below one of these directories whose first name there begins with a dot or is in
+    /// `home_names`.
     #[serde(default)]
     pub homes: Vec<PathBuf>,
     /// Further first names below the homes.
@@ -104,8 +105,9 @@ pub struct ControlAccess<'a> {
     pub path: &'a Path,
     /// The operation.
     pub action: ControlAction<'a>,
-    /// The contents of [`ControlNames::settings`] in its directory, if this use makes them take effect. If it is
-    /// permitted, exactly these contents are installed again before.
+    /// The content of the [`ControlNames::settings`] file in the same directory, if this operation
+    /// makes that file take effect. If the operation is permitted, exactly this content is installed
+    /// again first.
     pub settings: Option<&'a [u8]>,
 }
 

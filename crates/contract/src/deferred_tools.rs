@@ -10,7 +10,7 @@ use crate::DynTool;
 pub struct DeferredTools(Mutex<Arc<[Arc<dyn DynTool>]>>);
 
 impl DeferredTools {
-    /// Creates it with these tools.
+    /// Creates the service with these tools.
     pub fn new(tools: Vec<Arc<dyn DynTool>>) -> Self {
         Self(Mutex::new(tools.into()))
     }

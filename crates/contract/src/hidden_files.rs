@@ -34,7 +34,7 @@ pub struct HiddenFiles {
     pub patterns: Vec<PathGlob>,
     /// Control files are hidden too, by their names.
     pub control: bool,
-    /// The homes in which the session works: more such files are there.
+    /// The homes in which the session works: they contain more control files.
     #[serde(default)]
     pub home: HomeControl,
 }

@@ -1,7 +1,7 @@
 //! The host policy: rules for the hosts that a command may connect to.
 //!
-//! The rules are data ([`HostLists`]). The crate that can match patterns builds [`HostEvaluator`] from
-//! the data. Data that was deserialized in another process allows no host until an evaluator is
+//! The rules are data ([`HostLists`]). The crate that can match patterns builds a [`HostEvaluator`]
+//! from the data. Data that was deserialized in another process allows no host until an evaluator is
 //! built from it.
 
 use std::{fmt, sync::Arc};
@@ -20,7 +20,7 @@ pub trait HostEvaluator: Send + Sync {
     /// Returns the rules as data.
     fn lists(&self) -> HostLists;
 
-    /// Returns the policy with the rules that name hosts for this tool only, such as
+    /// Returns this policy extended by the rules that name hosts for this tool only, such as
     /// `Browser(domain:HOST)`. `None`: no such rules exist.
     fn for_tool(&self, _tool: &str) -> Option<HostPolicy> {
         None
@@ -82,7 +82,7 @@ impl HostPolicy {
         self.0.lists()
     }
 
-    /// Returns the policy with the rules that name hosts for this tool only.
+    /// Returns this policy extended by the rules that name hosts for this tool only.
     #[must_use]
     pub fn for_tool(&self, tool: &str) -> Self {
         self.0.for_tool(tool).unwrap_or_else(|| self.clone())

@@ -24,6 +24,7 @@
 //! - [`confinement`]: the sandbox restrictions of a command that a call starts
 //! - [`hooks`]: hook events that a tool fires; [`http`], [`websocket`]: network requests for crates
 //!   without an HTTP client
+//! - [`approval`]: permission modes, and requests for the user's approval
 //! - [`background_tasks`]: the background tasks of a session and the notices the model reads about
 //!   them
 //! - [`nested_calls`]: calls that a tool makes itself
@@ -33,6 +34,8 @@
 //!   later
 //! - [`secrets`]: keys that were removed from the process environment
 //! - [`schema`]: the JSON schema of an input type, in the form providers accept
+//! - [`progress`]: progress updates of a running call; [`ids`]: ids of sessions and calls
+//! - [`secret_files`]: the files in which haft stores secrets; [`user_notifier`]: notifications
 //! - [`card`]: cards shown to users; [`web`]: pages and searches
 //! - [`worktrees`]: git worktrees in which agents work on a copy of the project
 

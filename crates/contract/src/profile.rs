@@ -68,7 +68,7 @@ pub struct ToolProfile {
     pub approval: ApprovalKind,
 }
 
-/// The result limit of tools that set none (spec: "everything else 50,000").
+/// The default of [`ToolProfile::result_cap`].
 pub const DEFAULT_RESULT_CAP: usize = 50_000;
 
 impl Default for ToolProfile {
@@ -199,13 +199,15 @@ impl ToolOrigin {
         }
     }
 
-    /// Returns what rules call its server, and what the names of its tools start with: `mcp__SERVER`.
+    /// Returns the name of its server in rules, if any. The names of the server's tools start with it:
+    /// `mcp__SERVER`.
     pub fn server_in_rules(&self) -> Option<String> {
         self.server().map(server_in_rules)
     }
 }
 
-/// Returns what rules call a server: `mcp__SERVER`, with only the characters that providers accept.
+/// Returns the name of a server in rules: `mcp__SERVER`, with only the characters that providers
+/// accept.
 pub fn server_in_rules(server: &str) -> String {
     format!("mcp__{}", provider_name(server))
 }

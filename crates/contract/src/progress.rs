@@ -47,7 +47,8 @@ pub struct ProgressSender {
 #[derive(Debug)]
 pub struct ProgressUpdates(mpsc::Receiver<(CallId, ProgressUpdate)>);
 
-/// Creates both halves of a progress channel; [`ProgressSender::for_call`] creates senders for further calls.
+/// Creates both halves of a progress channel; [`ProgressSender::for_call`] creates senders for
+/// further calls.
 pub fn channel(call: CallId) -> (ProgressSender, ProgressUpdates) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (

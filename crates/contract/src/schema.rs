@@ -15,7 +15,8 @@ pub fn input_schema<T: JsonSchema>() -> (Value, String) {
     describe(schema, generator)
 }
 
-/// The part that is independent of the type, so that it is compiled only once.
+/// Does the part of [`input_schema`] that is independent of the type, so that it is compiled only
+/// once.
 fn describe(schema: Schema, mut generator: SchemaGenerator) -> (Value, String) {
     let mut schema = schema.to_value();
     let description = schema.as_object_mut().and_then(|object| {
@@ -63,7 +64,7 @@ pub fn normalize(schema: &mut Value) {
     }
 }
 
-/// Removes formats such as `uint64`, which are specific to Rust; the bounds are enough.
+/// Removes formats of numbers such as `uint64` and `double`; the type and its bounds are enough.
 fn drop_integer_formats(object: &mut Map<String, Value>) {
     let numeric = object
         .get("format")

@@ -1,15 +1,16 @@
 //! The files in which haft itself stores secrets.
 //!
-//! Code that writes a secret gets its path from [`SecretFile::below`], because it takes a [`SecretPath`]. Code that
-//! hides secrets goes through [`SecretFile::ALL`]. So no writer can use a name that is not hidden.
+//! A function that writes a secret takes a [`SecretPath`], which only [`SecretFile::below`] creates.
+//! Code that hides secrets covers all of [`SecretFile::ALL`]. So no writer can use a name that is not
+//! hidden.
 
 use std::{
     ops::Deref,
     path::{Path, PathBuf},
 };
 
-/// The directory of haft's own files in the directory of the user's settings. It is hidden as a whole, with
-/// temporary files and locks.
+/// The directory of haft's own files in the directory of the user's settings. It is hidden as a
+/// whole, with temporary files and locks.
 pub const PRIVATE_DIRECTORY: &str = "haft";
 
 /// A file in which haft stores a secret.
@@ -32,7 +33,7 @@ pub enum SecretFile {
 }
 
 impl SecretFile {
-    /// Every one.
+    /// All secret files.
     pub const ALL: [Self; 7] = [
         Self::ApiKey,
         Self::McpTokens,
@@ -43,7 +44,7 @@ impl SecretFile {
         Self::UserServers,
     ];
 
-    /// The path below the directory of the user's settings.
+    /// Returns the path relative to the directory of the user's settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ApiKey => "haft/key",
@@ -56,13 +57,13 @@ impl SecretFile {
         }
     }
 
-    /// The path below this directory.
+    /// Returns the path of the file, given the directory of the user's settings.
     pub fn below(self, directory: &Path) -> SecretPath {
         SecretPath(directory.join(self.name()))
     }
 
-    /// The names to hide below the directory of the user's settings: the private directory, and each secret file
-    /// that is not in it.
+    /// Returns the names to hide below the directory of the user's settings: the private directory,
+    /// and each secret file that is not in it.
     pub fn hidden_names() -> impl Iterator<Item = &'static str> {
         let names = Self::ALL.into_iter().map(Self::name);
         let outside = names.filter(|name| !Path::new(name).starts_with(PRIVATE_DIRECTORY));
@@ -70,12 +71,12 @@ impl SecretFile {
     }
 }
 
-/// The path of a secret file. Only [`SecretFile::below`] makes one.
+/// The path of a secret file. Only [`SecretFile::below`] creates one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretPath(PathBuf);
 
 impl SecretPath {
-    /// The path as a buffer.
+    /// Converts it into a path buffer.
     pub fn into_path_buf(self) -> PathBuf {
         self.0
     }

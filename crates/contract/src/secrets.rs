@@ -34,7 +34,8 @@ const NAMES: [&str; 5] = [
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 ];
 
-/// Returns whether a variable contains a secret, by its name. A number of tokens is not a secret.
+/// Returns whether a variable contains a secret, by its name. A number in a variable whose name ends
+/// in `_TOKENS` is a token count, not a secret.
 pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_uppercase();
     let is_number = || {
@@ -50,7 +51,7 @@ pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
 /// The text that replaces a secret in the environment and in the output of commands.
 pub const MASK: &str = "[masked]";
 
-/// Beginnings of keys and tokens that name their issuer.
+/// The prefixes by which issuers mark their keys and tokens.
 const ISSUED: [&str; 16] = [
     "sk-",
     "ghp_",
@@ -70,8 +71,8 @@ const ISSUED: [&str; 16] = [
     "-----BEGIN ",
 ];
 
-/// Returns the part of a variable's value that is secret: the whole value if the name or the form of the
-/// value says so, the password of an address otherwise.
+/// Returns the secret part of a variable's value. If the name or a known prefix marks the value as a
+/// secret, this is the whole value; otherwise, it is the password in a URL.
 pub fn secret_part<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let is_issued = || value.len() >= 16 && ISSUED.iter().any(|start| value.starts_with(start));
     if !value.is_empty() && (is_secret(name.as_ref(), value.as_ref()) || is_issued()) {

@@ -1,8 +1,8 @@
 //! Values stored with a session besides its conversation.
 //!
-//! A service. A tool family stores a value here by its type. The session recorder writes changed
-//! values to the transcript, restores them when the session is resumed, and reminds the model of
-//! them after a compaction. Neither depends on the other.
+//! [`SessionState`] is a service. A tool family stores a value here by its type. The session recorder
+//! writes changed values to the transcript, restores them when the session is resumed, and reminds
+//! the model of them after a compaction. Tool families and the recorder do not depend on each other.
 
 use std::{
     collections::BTreeMap,

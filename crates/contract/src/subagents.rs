@@ -34,10 +34,10 @@ pub trait SubagentSpawner: Send + Sync {
     /// Returns the status of the subagent with this id or name; `None` if none exists.
     fn status(&self, name: &str) -> Option<AgentStatus>;
 
-    /// Waits until it has finished.
+    /// Waits until the subagent with this id or name has finished.
     fn wait<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
 
-    /// Asks it to stop. It finishes shortly after that.
+    /// Asks the subagent with this id or name to stop. It finishes shortly after that.
     fn stop(&self, name: &str);
 }
 

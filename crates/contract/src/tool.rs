@@ -126,7 +126,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Returns the effects of this call. Called more than once, by the scheduler (which calls may
     /// run concurrently) and by `admit` (what needs permission). It must be quick, and return the
-    /// same while the files stay the same. Default: everything, alone, destructively.
+    /// same while the files stay the same. Default: [`Effects::EXCLUSIVE`].
     fn effects(&self, input: &Self::Input) -> Effects {
         let _ = input;
         Effects::EXCLUSIVE

@@ -11,8 +11,8 @@ use crate::{BoxFuture, CallContext, ToolError};
 
 /// Creates worktrees, and manages those of one session.
 pub trait WorktreeProvider: Send + Sync {
-    /// Returns a worktree for one agent, with a unique name. If work under this name has already
-    /// come back as a branch, the worktree continues from that branch.
+    /// Returns a worktree for one agent, with a unique name. If earlier work under this name is
+    /// stored in a branch, the worktree continues from that branch.
     fn for_agent<'a>(
         &'a self,
         name: &'a str,

@@ -49,11 +49,11 @@ pub struct Engine {
     pub(crate) hooks: Hooks,
     /// Receives measurements of calls.
     pub(crate) listener: Option<Arc<dyn CallListener>>,
-    /// Hooks can defer calls: the caller that runs the session ends it when that happens.
+    /// Whether hooks can defer calls. The caller that runs the session must end it after a deferral.
     pub(crate) defers: bool,
-    /// Denial messages may name command-line flags.
+    /// Whether denial messages may name command-line flags.
     names_flags: bool,
-    /// Cards of results are drawn, because a front end may show them.
+    /// Whether cards of results are drawn, for a front end that shows them.
     pub(crate) draws_cards: bool,
     agent: Arc<RwLock<AgentIdentity>>,
     folder: PathBuf,
@@ -101,7 +101,7 @@ impl Engine {
         common(&self.conversation, self.agent())
     }
 
-    /// Returns the session's hooks. Handlers can be added, and background hooks can be followed.
+    /// Returns the session's hooks, for adding handlers and following background hooks.
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
     }
@@ -280,7 +280,7 @@ impl Engine {
             pool,
             layers: Arc::clone(&self.layers),
             results: Arc::clone(&self.results),
-            // A listener that does not distinguish subagents would take their progress for the main
+            // A listener that does not distinguish subagents would treat their progress as the main
             // agent's.
             progress: self
                 .progress
@@ -310,15 +310,15 @@ impl Engine {
 /// The parts of an engine that are specific to a subagent.
 #[derive(Debug)]
 pub struct SubagentEngineParts {
-    /// Its tools: [`Pool::filtered`].
+    /// The subagent's tools, selected with [`Pool::filtered`].
     pub pool: Pool,
     /// The services that its calls may use.
     pub services: Services,
     /// The model that makes the calls.
     pub model: Arc<str>,
-    /// Its identity.
+    /// The subagent's identity.
     pub agent: AgentIdentity,
-    /// Hook handlers that apply to it only.
+    /// Hook handlers that apply only to the subagent.
     pub handlers: Vec<HookHandler>,
 }
 
@@ -459,7 +459,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Lets denial messages name command-line flags, for sessions that were configured with them.
+    /// Sets whether denial messages may name command-line flags, for sessions that were configured
+    /// with them.
     #[must_use]
     pub fn names_flags(mut self, names_flags: bool) -> Self {
         self.names_flags = names_flags;

@@ -1,4 +1,4 @@
-//! Running tool calls.
+//! Runs tool calls.
 //!
 //! One tool call has four steps ([`pipeline`]): `prepare` → `admit` → `execute` → `finish`. Each
 //! step takes the type that the step before it returns. Code that executes a call that was never

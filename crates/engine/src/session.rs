@@ -57,7 +57,7 @@ pub struct ActiveWorktree {
     pub main: PathBuf,
     /// The copy.
     pub path: PathBuf,
-    /// It was not inside a working directory before, so that it was added as one.
+    /// Whether the copy was added as a working directory, because it was not inside one.
     added: bool,
 }
 
@@ -212,7 +212,7 @@ impl SessionContext {
         })
     }
 
-    /// Returns the paths that calls which find their files themselves must leave out.
+    /// Returns the key stores: paths that calls must leave out when they search for files.
     fn stores(&self) -> Arc<[PathBuf]> {
         if self.mode == PermissionMode::BypassPermissions {
             return Arc::from([]);

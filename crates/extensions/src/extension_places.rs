@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::bounded_read::real;
 
-/// The source of an extension. Sources at the top have priority.
+/// The source of an extension. Sources at the top have priority, except that the user's own skills
+/// and commands have priority over those of the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtensionOrigin {
     /// The machine's administrator.

@@ -1,8 +1,8 @@
 //! The front matter of a Markdown file: YAML between two lines `---`.
 //!
 //! It is read leniently: `yes` is true where a boolean is expected, a list may be one string, and a
-//! plain sentence that contains a colon is a sentence. If it is not valid YAML even so, the result
-//! has a [`FrontMatterError`], and the body is still available.
+//! plain sentence that contains a colon is a sentence. If the front matter is still not valid YAML,
+//! the result has a [`FrontMatterError`], and the body is still available.
 
 use std::{collections::HashSet, path::Path};
 

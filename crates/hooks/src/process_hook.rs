@@ -84,7 +84,7 @@ pub(super) async fn run(
     teller: &HookReporter,
 ) -> Result<HookExit, RunError> {
     let mut command = command(handler, surroundings)?;
-    // The program inherits the environment in which haft was started.
+    // haft removes secret variables from its own environment, but hooks inherit them.
     command.envs(secrets::removed_variables().filter(|(name, _)| !is_telemetry(name)));
     for (name, value) in surroundings.env {
         match value.as_str() {

@@ -41,7 +41,7 @@ pub(crate) struct AgentAdditions {
     pub(crate) handlers: Vec<HookHandler>,
     /// The model that makes the calls.
     pub(crate) model: Option<String>,
-    /// The size of its context window in tokens.
+    /// The size of the model's context window in tokens.
     pub(crate) window: Option<u64>,
     /// The model that hooks may ask.
     pub(crate) hook_model: Option<Arc<dyn HookModelProvider>>,
@@ -49,7 +49,7 @@ pub(crate) struct AgentAdditions {
     pub(crate) servers: Option<Arc<Servers>>,
     /// The receiver of hook events.
     pub(crate) hook_events: Option<Arc<dyn HookEventSink>>,
-    /// Hooks may defer calls.
+    /// Whether hooks may defer calls.
     pub(crate) defers: bool,
     /// The embedder's tools.
     pub(crate) embedder_tools: Vec<Arc<dyn DynTool>>,
@@ -395,7 +395,7 @@ async fn build_tools(
     Ok(haft)
 }
 
-/// Lets the program confine commands and read PDFs.
+/// Adds the services with which the program confines commands and reads PDFs.
 fn add_program_services(
     builder: HaftBuilder,
     program: &Path,
@@ -410,7 +410,7 @@ fn add_program_services(
             .on_weak_sandbox(on_weak_sandbox.clone());
         builder.service(Arc::new(program))
     };
-    let _ = (program, on_weak_sandbox); // a build without either needs none
+    let _ = (program, on_weak_sandbox); // unused in a build without both features
     builder
 }
 

@@ -10,6 +10,7 @@ use crate::{Environment, SessionEvent, event::EventEmitter};
 /// The variable with the maximum time in milliseconds to wait for subagents when no more input
 /// comes; 0: unlimited.
 const CEILING: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
+/// The default of [`CEILING`].
 const MAX_AGENTS: u32 = 600_000;
 /// The maximum time to wait for commands.
 const MAX_SHELLS: Duration = Duration::from_secs(5);
@@ -80,7 +81,7 @@ impl BackgroundWatcher {
         }
     }
 
-    /// Waits briefly for commands, then stops all tasks, before the session ends.
+    /// Stops monitors, waits briefly for commands and then stops them, before the session ends.
     pub(crate) async fn close(&self) {
         self.stop(TaskKind::Monitor).await;
         let _ = timeout(MAX_SHELLS, self.notices.wait_until_idle(TaskKind::Shell)).await;

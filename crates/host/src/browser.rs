@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{Environment, key_helper::printed_by};
 
 const SETTING: &str = "browser";
-/// `off` disables the browser.
+/// The variable that disables the browser if its value is `off`.
 const VARIABLE: &str = "HAFT_BROWSER";
 
 /// Returns the browser set in the user's own settings, or otherwise the installed one. Project

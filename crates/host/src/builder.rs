@@ -158,8 +158,8 @@ impl HaftBuilder {
         self
     }
 
-    /// Lets hooks defer calls: a deferred call gets a result without having run, and its metadata
-    /// says so.
+    /// Sets whether hooks may defer calls: a deferred call gets a result without having run, and the
+    /// result is marked as deferred.
     pub fn defers(mut self, defers: bool) -> Self {
         self.defers = defers;
         self
@@ -259,8 +259,8 @@ impl HaftBuilder {
         self
     }
 
-    /// Lets denial messages name flags of the `haft` command line, for sessions that were
-    /// configured with them.
+    /// Sets whether denial messages may name flags of the `haft` command line, for sessions that
+    /// were configured with them.
     pub fn names_flags(mut self, names_flags: bool) -> Self {
         self.names_flags = names_flags;
         self

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The directories in which a session works.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NarrowedRoots {
-    /// In the order of the client's roots; empty if all of them are refused.
+    /// The directories, in the order of the client's roots; empty if all of them are refused.
     pub(crate) directories: Vec<PathBuf>,
     /// Roots that are not permitted.
     pub(crate) refused: Vec<PathBuf>,

@@ -26,7 +26,7 @@ pub struct SessionConfig {
     pub problems: Vec<SettingsProblem>,
     /// The permission mode.
     pub permission_mode: Option<PermissionMode>,
-    /// The mode may be switched to `bypassPermissions` later.
+    /// Whether the mode may be switched to `bypassPermissions` later.
     pub allow_bypass: bool,
     /// Allow rules, such as `Bash(npm test *)`.
     pub allow: Vec<String>,
@@ -39,8 +39,8 @@ pub struct SessionConfig {
     /// The approximate token budget for definitions of tools in each request; tools beyond it are
     /// deferred. None: a tenth of the model's window, but at least 8,000.
     pub tool_budget: Option<usize>,
-    /// Calls come from a program that may serve many conversations: no tool is deferred, no result
-    /// refers to an earlier one, and no card of a result is drawn.
+    /// Whether calls come from a program that may serve many conversations. Then no tool is
+    /// deferred, no result refers to an earlier one, and no card of a result is drawn.
     pub for_programs: bool,
     /// Offers only the basic tools, and loads no extensions.
     pub bare: bool,
@@ -79,7 +79,7 @@ pub struct SessionConfig {
     pub permission_tool: Option<String>,
     /// The Setup hooks that run before the session starts.
     pub setup: SetupHooks,
-    /// Hooks may provide the first prompt if the input is closed without a message.
+    /// Whether hooks may provide the first prompt if the input is closed without a message.
     pub hooks_may_begin: bool,
     /// Reports only one result: the results of background subagents belong to the message that
     /// launched them.
@@ -94,10 +94,10 @@ pub struct SessionConfig {
     pub longest_server_wait: Option<Duration>,
     /// Saves the user's choices with `/model` and `/effort` in their settings, for later sessions.
     pub saves_choices: bool,
-    /// The folder for the session's state. None: a folder in that of its project.
+    /// The folder for the session's state. None: a folder in the project's folder.
     pub state_folder: Option<PathBuf>,
-    /// Messages about this configuration name flags of the `haft` command line, because it was made
-    /// from them.
+    /// Whether messages about this configuration name flags of the `haft` command line, because it
+    /// was made from them.
     pub names_flags: bool,
     /// The version recorded in transcripts. Empty: ours.
     pub version: String,

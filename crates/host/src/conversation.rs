@@ -191,9 +191,9 @@ pub(crate) fn mirrored(
     Ok(session.with_line_callback(move |line| mirror(&path, line))?)
 }
 
-/// Returns the permission state to restore from the last run of the conversation. Values in the
-/// configuration override it, deny and ask rules still apply, and if the start directory differs,
-/// only activated tools are restored.
+/// Returns the state to restore from the last run of the conversation: permissions, activated tools
+/// and the working directory. Values in the configuration override it, and deny and ask rules still
+/// apply. If the start directory differs, no permissions are restored.
 pub(crate) fn restored_patches(
     session: &OpenTranscript,
     config: &SessionConfig,

@@ -183,18 +183,19 @@ impl Environment {
         Some(config.join("projects").join(slug))
     }
 
-    /// `CONFIG/projects/SLUG/SESSION`, as the common convention has it: `CONFIG` is `CLAUDE_CONFIG_DIR`
-    /// or `~/.claude`, the slug is made of the directory's path. Nothing is created. Without a home, a
-    /// folder in a directory among the temporary files that only this user can use.
+    /// Returns the folder of a session, `CONFIG/projects/SLUG/SESSION`, without creating it. `CONFIG`
+    /// is `CLAUDE_CONFIG_DIR` or `~/.claude`, and `SLUG` is made of the directory's path. Without a
+    /// home directory, returns a folder in a private directory among the temporary files.
     pub fn session_folder(&self, cwd: &Path, session: SessionId) -> PathBuf {
         let project = self.project_folder(cwd);
         let project = project.unwrap_or_else(|| self.sessions_without_home());
         project.join(session.to_string())
     }
 
-    /// The directory of all sessions of a user without a home, among the temporary files. Transcripts and undo journals
-    /// decide what runs and what is written, so the directory must belong to this user, and other users must not reach
-    /// into it. If another one has its name, sessions of this process are in a directory that no other process finds.
+    /// Returns the directory of all sessions of a user without a home directory, among the temporary
+    /// files. Transcripts and undo journals decide what runs and what is written, so the directory
+    /// must belong to this user and must not be accessible to others. If an unsuitable file already
+    /// has its name, the sessions of this process are in a directory with a random name.
     pub(crate) fn sessions_without_home(&self) -> PathBuf {
         static FRESH: LazyLock<SessionId> = LazyLock::new(SessionId::new);
         let user = rustix::process::geteuid().as_raw();
@@ -233,9 +234,10 @@ impl Environment {
     }
 }
 
-/// Makes a directory that only this user can use, and returns whether it is one: it may have been there before.
+/// Creates a directory that only this user can access, if its name is not used yet. Returns whether
+/// the directory at this path belongs to the user and is private.
 fn is_made_private(folder: &Path, user: u32) -> bool {
-    // If it cannot be made, the check fails.
+    // If creating it fails, the check below decides.
     let _ = DirBuilder::new().mode(0o700).create(folder);
     let found = fs::symlink_metadata(folder);
     found.is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0)

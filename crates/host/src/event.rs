@@ -289,7 +289,7 @@ impl HookEventSink for EventEmitter {
 /// Forwards hook events to the front end and the transcript.
 pub(crate) struct HookEventForwarder {
     pub(crate) events: Arc<EventEmitter>,
-    /// Weak, because the shared state owns the engine that reports to this.
+    /// The session. Weak, because the shared state owns the engine that reports to this sink.
     pub(crate) shared: Weak<SharedState>,
 }
 

@@ -151,8 +151,8 @@ impl SessionExtensions {
         }
     }
 
-    /// Returns the knowledge that the model reads before the first message; `None` if there is
-    /// nothing. Skills are included only if the model has the tool to call them.
+    /// Takes the instruction sources that the model reads before the first message; `None` in a bare
+    /// session. Skills are included only if the model has the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<InstructionSources> {
         let options = self.memory.take()?;
         let knowledge = InstructionSources::new(Memory::new(self.places.clone(), options));

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::event::EventEmitter;
 
-/// Watches until it is dropped.
+/// Watches files until it is dropped.
 pub(crate) struct FileWatchGuard(JoinHandle<()>);
 
 impl FileWatchGuard {

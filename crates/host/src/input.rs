@@ -63,14 +63,14 @@ pub(crate) struct SharedState {
     /// The configuration of the session.
     pub(crate) config: SessionConfig,
     pub(crate) settings: ResolvedSettings,
-    /// The model answers the output of command lines that the user types.
+    /// Whether the model answers the output of command lines that the user types.
     pub(crate) model_answers_shell: bool,
     /// The report for `/doctor`, if the front end provides one.
     pub(crate) doctor: Option<DoctorReport>,
     /// The schedules; `None` if they are disabled.
     pub(crate) schedules: Option<Arc<SessionSchedules>>,
     pub(crate) clock: Arc<dyn SessionClock>,
-    /// No client follows the session any longer.
+    /// Whether no client follows the session any longer.
     pub(crate) is_detached: AtomicBool,
 }
 
@@ -225,7 +225,8 @@ impl SessionInput {
         self.0.queue.withdraw_newest(&self.0.control)
     }
 
-    /// Interrupts the current run and withdraws all undelivered prompts, the oldest first.
+    /// Interrupts the current run, and withdraws and returns all undelivered prompts, the oldest
+    /// first.
     pub fn interrupt_and_withdraw(&self) -> Vec<QueuedMessage> {
         let taken = self.0.queue.withdraw_all(&self.0.control);
         self.interrupt();

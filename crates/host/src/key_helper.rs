@@ -14,7 +14,7 @@ use tokio::{process::Command, sync::Mutex, time::timeout};
 
 use crate::Environment;
 
-/// The time for which a key is used.
+/// The default time for which a key is reused.
 const USUAL_AGE: Duration = Duration::from_secs(5 * 60);
 /// The timeout of the command.
 const MAX_WAIT: Duration = Duration::from_secs(60);

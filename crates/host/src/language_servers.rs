@@ -50,7 +50,7 @@ pub(crate) fn setup(config: &SessionConfig, permitted: &ResolvedSettings) -> Lan
 pub struct FoundLanguageServers {
     /// The programs, by name of the server.
     pub servers: Vec<(String, PathBuf)>,
-    /// The session would start them.
+    /// Whether the session would start them.
     pub trusted: bool,
     /// Problems with the servers that settings and plugins name.
     pub problems: Vec<String>,

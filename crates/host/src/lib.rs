@@ -146,13 +146,13 @@ pub use haft_tools::{image_content, image_pixels};
 pub use session_access::{ContextUsage, RewoundFiles};
 pub use session_folder::{memory_folder, project_folder, session_folder};
 
-/// The file tools decode images.
+/// Returns an error, because only the file tools decode images.
 #[cfg(not(feature = "fs"))]
 pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
     Err("this build has no file tools and cannot read images".to_owned())
 }
 
-/// The file tools decode images.
+/// Returns `None`, because only the file tools decode images.
 #[cfg(not(feature = "fs"))]
 pub fn image_pixels(
     _: &haft_contract::Content,

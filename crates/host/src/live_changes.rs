@@ -42,7 +42,7 @@ pub struct FileContents {
     pub path: PathBuf,
     /// Its bytes, or the first ones if it is too long.
     pub bytes: Vec<u8>,
-    /// The file has more bytes.
+    /// Whether the file has more bytes.
     pub is_truncated: bool,
 }
 
@@ -218,7 +218,8 @@ impl SessionInput {
                 }
             }
         }
-        // Changes that may be refused come first, so that none is applied if one is.
+        // Changes that may be refused come first, so that no other change is applied if one is
+        // refused.
         changes.sort_by_key(|change| !matches!(change, LiveChange::Mode(_) | LiveChange::Model(_)));
         for change in changes {
             match change {

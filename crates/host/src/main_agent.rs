@@ -15,8 +15,8 @@ use crate::{
     resolved_settings::ResolvedSettings, subagents::AgentKinds,
 };
 
-/// Returns the name of its kind: from the configuration, otherwise the settings, otherwise a
-/// plugin.
+/// Returns the name of the main agent's kind: from the configuration, otherwise the settings,
+/// otherwise a plugin.
 pub(crate) fn name(
     config: &SessionConfig,
     permitted: &ResolvedSettings,

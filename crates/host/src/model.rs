@@ -28,7 +28,7 @@ const TIMEOUT: u32 = 3;
 /// The selected model.
 pub(crate) struct SelectedModel {
     pub(crate) model: Arc<dyn Model>,
-    /// Its name is the provider's once it is [resolved](Self::resolve).
+    /// The settings. The model's name is the provider's once it is [resolved](Self::resolve).
     pub(crate) settings: ModelSettings,
     pub(crate) prices: Prices,
     /// The fallback models, by the provider's names once they are resolved.
@@ -44,9 +44,9 @@ pub(crate) struct SelectedModel {
     /// The file in which everything is recorded.
     record: Option<PathBuf>,
     retries: RetryPolicy,
-    /// The embedder provided the model and knows its name.
+    /// Whether the embedder provided the model and knows its name.
     is_given: bool,
-    /// No provider is used.
+    /// Whether no provider is used.
     is_offline: bool,
 }
 

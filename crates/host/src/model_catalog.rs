@@ -60,8 +60,8 @@ pub(crate) struct ModelCatalog {
 #[derive(Debug, Clone)]
 pub(crate) struct ListFailure {
     pub(crate) text: String,
-    /// The provider was not asked or denied access, so that nothing else is available from it
-    /// either.
+    /// Whether the provider was not asked or denied access, so that nothing else is available from
+    /// it either.
     pub(crate) no_access: bool,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct ModelNames {
     available: Option<Vec<String>>,
     /// The catalog for other names. None: the session has no provider, and any name is accepted.
     pub(crate) catalog: Option<Arc<ModelCatalog>>,
-    /// Errors may name command-line flags.
+    /// Whether errors may name command-line flags.
     pub(crate) names_flags: bool,
 }
 

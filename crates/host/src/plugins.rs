@@ -1,5 +1,5 @@
-//! The parts of plugins besides skills, commands and agents: hooks, MCP servers, settings. Ignored
-//! parts are reported.
+//! The parts of plugins besides skills, commands and agents: hooks, MCP servers, language servers and
+//! settings. Ignored parts are reported.
 
 use std::{
     collections::BTreeMap,

@@ -72,7 +72,7 @@ pub struct FormQuestion {
     pub header: String,
     /// Suggested answers; others are possible too.
     pub options: Vec<AnswerOption>,
-    /// Several answers may be chosen.
+    /// Whether several answers may be chosen.
     #[serde(default)]
     pub multi_select: bool,
 }

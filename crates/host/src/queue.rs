@@ -29,17 +29,17 @@ struct QueueState {
     tracked: Vec<Uuid>,
     /// Content that gets no answer itself and is sent with the next message.
     pending_context: Vec<Content>,
-    /// The input is closed.
+    /// Whether the input is closed.
     closed: bool,
     /// The error if the input cannot be read.
     read_error: Option<String>,
     /// The start options.
     start_options: CheckedStartOptions,
-    /// The session is set up.
+    /// Whether the session is set up.
     is_set_up: bool,
-    /// Interrupts the setup of the session for its first message.
+    /// The token that interrupts the setup of the session for its first message.
     setting_up: Option<CancellationToken>,
-    /// A run is in progress.
+    /// Whether a run is in progress.
     running: bool,
 }
 
@@ -79,7 +79,7 @@ struct QueueEntry {
     prompt: Prompt,
     delivery: PromptDelivery,
     kind: QueuedKind,
-    /// Its delivery is reported.
+    /// Whether its delivery is reported.
     is_tracked: bool,
     /// The schedule that submitted it, if any.
     scheduled: Option<Box<ScheduledPrompt>>,
@@ -251,7 +251,7 @@ impl PromptQueue {
         }
     }
 
-    /// Returns a message that was already taken to the front of the queue.
+    /// Puts a message at the front of the queue again, after it was taken from the queue.
     pub(crate) fn push_front(&self, next: NextMessage) {
         let message = QueueEntry {
             kind: next.kind,

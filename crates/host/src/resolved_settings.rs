@@ -184,7 +184,8 @@ fn memory_folder(memory: &AutoMemory, environment: &Environment, cwd: &Path) -> 
     directory.or_else(|| environment.memory_folder(cwd))
 }
 
-/// Any settings file may disable the index, because only speed depends on it.
+/// Returns the settings of the search index. Any settings file may disable the index, because only
+/// speed depends on it.
 #[cfg(feature = "search")]
 fn search_index(settings: &Settings, environment: &Environment) -> haft_tools::IndexSettings {
     let mut layers = settings.layers.iter();

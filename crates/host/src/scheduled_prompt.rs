@@ -12,7 +12,7 @@ pub struct ScheduledPrompt {
     pub words: String,
     /// The prompt.
     pub prompt: String,
-    /// It does not fire again.
+    /// Whether this was the last time that a recurring schedule fires.
     pub is_last: bool,
 }
 

@@ -54,7 +54,7 @@ pub struct ContextUsage {
     pub tools: u64,
     /// The tools of MCP servers, by name.
     pub servers: Vec<(String, u64)>,
-    /// Automatic compaction is off.
+    /// Whether automatic compaction is off.
     pub keeps_everything: bool,
     /// Memory files, and reminders.
     pub memory: u64,
@@ -167,7 +167,7 @@ impl SessionAccess {
     pub(crate) fn hook_ran(&self, run: HookRun) {
         match &*self.lock_transcript() {
             Some(transcript) => transcript.write_hook_run(&run),
-            // A session without messages leaves no transcript.
+            // Stored until the first run, because a session without messages leaves no transcript.
             None => self.first_hooks().push(run),
         }
     }

@@ -51,7 +51,7 @@ pub(crate) struct SessionPlan {
     /// The settings and limits of an agent without a kind, and the connector for the servers of an
     /// agent kind. Taken when the agent is created.
     plain: Option<(ModelSettings, RunLimits, AgentServers)>,
-    /// Taken when the agent is created.
+    /// The conversation. Taken when the agent is created.
     conversation: Option<OpenTranscript>,
     /// The model that hooks ask, without the output schema.
     judges: Arc<dyn Model>,
@@ -67,11 +67,11 @@ pub(crate) struct ReadyAgent {
     pub(crate) watches: FileWatchGuard,
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillService>>,
-    /// Subagents can be launched.
+    /// Whether subagents can be launched.
     pub(crate) launches: bool,
     /// The folder for results of servers.
     pub(crate) folder: PathBuf,
-    /// The description of the environment, if it belongs into the first message.
+    /// The description of the environment, if it is sent with the first message.
     pub(crate) environment: Option<String>,
 }
 
@@ -226,7 +226,7 @@ impl AgentSession {
             tools.retain(|tool| tool.spec().name != *permits);
         }
         self.events.emit(&SessionEvent::Servers(servers.list()));
-        // No other approver may replace it.
+        // The session does not start without this tool: no other approver may replace it.
         if let Some(permits) = &config.permission_tool {
             let found = servers.find(permits);
             found.map_err(|why| {
@@ -525,7 +525,7 @@ impl SandboxProbe {
                 haft_tools::sandbox::strongest(Some(&program), &among).warning()
             })));
         }
-        let _ = config; // a build without commands has no doubts
+        let _ = config; // a build without commands needs no probe
         Self(None)
     }
 

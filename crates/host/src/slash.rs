@@ -29,9 +29,9 @@ pub(crate) type ResumeConversation = dyn Fn(&str) -> anyhow::Result<OpenTranscri
 /// The slash commands of a session.
 #[derive(Default)]
 pub(crate) struct SlashCommands {
-    /// None: prompts are not parsed for commands.
+    /// The skills and commands. None: prompts are not parsed for commands.
     pub(crate) skills: Option<Arc<SkillService>>,
-    /// Subagents can be launched.
+    /// Whether subagents can be launched.
     pub(crate) can_launch_subagents: bool,
     /// The servers whose prompts are commands.
     pub(crate) servers: Option<Arc<Servers>>,

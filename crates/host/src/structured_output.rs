@@ -19,7 +19,7 @@ use serde_json::Value;
 
 /// The maximum number of retries after a mismatch, if the model's text is the answer.
 const MAX_RETRIES: u32 = 3;
-/// The maximum number of times that it is reminded of the tool.
+/// The maximum number of times that the model is reminded of the tool.
 const MAX_REMINDERS: u32 = 1;
 /// The maximum number of failed calls of the tool.
 const MAX_TRIES: u32 = 5;

@@ -29,7 +29,7 @@ pub(crate) struct AgentKinds {
     places: ExtensionPlaces,
     options: AgentOptions,
     found: Agents,
-    /// Hooks of the project's agent kinds may run.
+    /// Whether hooks of the project's agent kinds may run.
     trusted: bool,
     /// Receives warnings about invalid kinds.
     pub(crate) events: Arc<EventEmitter>,

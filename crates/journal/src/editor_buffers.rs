@@ -142,8 +142,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Records that an editor's text was shown: later texts are compared with the disk content of
-    /// now.
+    /// Records that an editor's text was shown. A later check detects whether the content on disk has
+    /// changed since.
     pub(crate) fn record_base(&self, unsaved: &UnsavedText) {
         self.bases().insert(unsaved.real.clone(), unsaved.disk);
     }
@@ -210,13 +210,13 @@ impl FileTarget {
         self
     }
 
-    /// The editor's unsaved text of this file, if any.
+    /// Returns the editor's unsaved text of this file, if any.
     pub fn unsaved_text(&self) -> Option<&Arc<UnsavedText>> {
         self.unsaved.as_ref()
     }
 
-    /// The content that a change would start from: the editor's unsaved text or the content on
-    /// disk.
+    /// Returns the content that a change would start from: the editor's unsaved text or the content
+    /// on disk.
     pub(crate) fn snapshot(
         &self,
         real: &Path,

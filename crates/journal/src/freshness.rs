@@ -52,8 +52,8 @@ pub(crate) fn evaluate(seen: Option<LedgerRecord>, now: &FileSnapshot) -> Freshn
 }
 
 /// Returns whether a change planned on the present content is safe although the session saw another
-/// content. It is if the match is exact, the seen content has equally many exact matches, and
-/// nothing changed near any of them.
+/// content. The change is safe if its match is exact, the seen content has equally many exact
+/// matches, and nothing changed near any of them.
 pub(crate) fn merges_cleanly(
     seen: &[u8],
     now: &[u8],

@@ -133,8 +133,9 @@ impl ReadLedger {
     /// result that showed it. Call it when the part is about to be shown. `part` is any name that
     /// identifies the part.
     ///
-    /// Never twice in a row: a model that asks again has lost that result. Never after a change,
-    /// even if it was undone, and never for a file that is too large to be hashed.
+    /// Never returns `true` twice in a row for a part: a model that asks again has lost the earlier
+    /// result. Never returns `true` after a change, even if the change was undone, or for a file that
+    /// is too large to be hashed.
     pub fn may_point_to(&self, real: &Path, part: &str) -> bool {
         let mut state = self.lock();
         let Some(entry) = state.entries.get_mut(real) else {

@@ -44,7 +44,7 @@ const NEVER_TEXT: &[&[u8]] = &[
 
 /// Returns the name of the file type, by the first bytes of the file.
 ///
-/// Only for content that is known not to be text: some signatures are short.
+/// Must be used only for content that is known not to be text: some signatures are short.
 pub(crate) fn guess_type(head: &[u8]) -> Option<&'static str> {
     SIGNATURES
         .iter()

@@ -218,8 +218,8 @@ pub(crate) fn is_behind_link(real: &Path) -> bool {
     real.ancestors().skip(1).any(Path::is_symlink)
 }
 
-/// Does without `openat2` what it does with "no symbolic links": opens each directory inside the
-/// previous one.
+/// Emulates `openat2` with `RESOLVE_NO_SYMLINKS` where that call is not available: opens each
+/// directory inside the previous one.
 fn open_stepwise(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     const PASSING: OFlags = OFlags::PATH;

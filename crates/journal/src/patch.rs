@@ -12,8 +12,8 @@ use crate::diff::runs;
 use crate::text;
 
 const CONTEXT: usize = 3;
-/// Larger differences are reported as one block; searching for the minimal form would take too
-/// long.
+/// The maximum number of differing lines of one side that are compared. Larger differences are
+/// reported as one block: searching for the minimal form would take too long.
 const COMPARED_LINES: usize = 50_000;
 const DEADLINE: Duration = Duration::from_millis(300);
 const NO_FINAL_BREAK: &str = "\\ No newline at end of file";

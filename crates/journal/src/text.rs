@@ -1,8 +1,8 @@
 //! Text detection: the encoding of a file, and its text for display.
 //!
-//! Detection: byte order mark → NUL in the first 8 KiB (binary) → strict UTF-8 → UTF-8 with stray
-//! bytes → a legacy code page, certain or only likely. Decoding is for searching and showing; edits
-//! splice the bytes themselves.
+//! Detection: byte order mark → a NUL in the first 8 KiB or the signature of a binary format
+//! (binary) → strict UTF-8 → UTF-8 with stray bytes → a legacy code page, certain or only likely.
+//! Decoding is for searching and showing; edits splice the bytes themselves.
 //!
 //! A file that is UTF-8 apart from stray bytes is edited as UTF-8, also with text outside ASCII:
 //! its readers treat it as UTF-8. The stray bytes, which no typed text matches, stay. A file with

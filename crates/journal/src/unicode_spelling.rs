@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
 const MAX_ENTRIES: usize = 20_000;
-/// With more candidates it is unclear which one was meant.
+/// The maximum number of candidates. With more it is unclear which one was meant.
 const MAX_BRANCHES: usize = 8;
 
 /// Returns the one existing path that looks like a missing one but has other characters of this

@@ -144,7 +144,7 @@ impl LspState {
         )
     }
 
-    /// Returns the time at which the server has been silent for long enough, at least `earliest`.
+    /// Returns the time at which the server has been silent for long enough, not before `earliest`.
     /// Returns `None` for a server that pushes nothing besides the pulled diagnostics.
     pub(crate) fn quiet_time(&self, earliest: Instant) -> Option<Instant> {
         let documents = self.documents();
@@ -317,7 +317,7 @@ impl LspClient {
         let events: Arc<dyn LspEvents> = Arc::<LspState>::clone(&state);
         let connection = LspConnection::new(input, output, events);
         let params = json!({
-            "processId": Value::Null, // ours may be invisible to it; its starter ends it
+            "processId": Value::Null, // our PID may not exist in the server's namespace
             "rootUri": root,
             "rootPath": options.root.to_string_lossy(),
             "workspaceFolders": [{"uri": root, "name": "root"}],

@@ -20,8 +20,8 @@ use tokio::{
 
 use crate::wire;
 
-/// The maximum number of messages, and of bytes, that may wait to be written. A server that reads
-/// less than that hangs.
+/// The maximum number of messages, and of bytes, that may wait to be written. If more are waiting,
+/// the server no longer reads and is treated as ended.
 const MAX_UNSENT: usize = 4096;
 const MAX_UNSENT_BYTES: usize = 64 << 20;
 

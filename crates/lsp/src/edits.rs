@@ -15,7 +15,7 @@ pub enum EditStep {
     Text {
         /// The address of the file.
         uri: String,
-        /// The document version that the server means, if it sends one.
+        /// The version of the document that the edits are for, if the server sends one.
         version: Option<i64>,
         /// The text edits.
         edits: Vec<LspTextEdit>,

@@ -43,7 +43,8 @@ impl LspClient {
             let is_known = self.state.pushes_nothing.load(Ordering::Relaxed) && !has_told;
             let rest = if is_known { since } else { since + QUIET };
             if self.current_work().is_some() || self.uses_pull() {
-                // The work ends, or pull diagnostics were registered, for which `wait_for_diagnostics` waits.
+                // Checked again after the next message: the work may have ended by then. If pull
+                // diagnostics are used, `wait_for_diagnostics` ends the wait.
                 news.await;
                 since = Instant::now();
                 continue;
@@ -58,7 +59,7 @@ impl LspClient {
         }
     }
 
-    /// Sends a request about a document that any server that offers it can answer.
+    /// Sends a cheap request about a document and waits for the answer, whose content is ignored.
     async fn ask_about(&self, path: &Path) {
         const WITHIN: Duration = Duration::from_secs(60);
         let (method, params) = if self.supports("documentSymbolProvider") {

@@ -43,8 +43,8 @@ impl PositionEncoding {
         }
     }
 
-    /// Converts a position to the server's units. A line after the end of
-    /// the text is treated as empty; a character after the end of its line gives the line's end.
+    /// Converts a position to the server's units. A line after the end of the text is treated as
+    /// empty; a character after the end of its line gives the line's end.
     pub fn to_server(self, text: &str, place: TextPosition) -> LspPosition {
         let row = place.line.saturating_sub(1);
         let line = lines(text).nth(row).unwrap_or_default();

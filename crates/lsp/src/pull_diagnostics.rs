@@ -22,7 +22,7 @@ use crate::{
 
 /// The maximum number of repeated pulls for a server that reports new diagnostics each time.
 const MAX_REFRESHES: usize = 5;
-/// The time limit for all answers together.
+/// The time limit for all answers of one round.
 const ROUND: Duration = Duration::from_secs(60);
 /// The command with which typescript-language-server forwards a request to tsserver.
 pub(crate) const TSSERVER: &str = "typescript.tsserverRequest";

@@ -12,7 +12,8 @@ const MAX_PROBLEMS: usize = 5000;
 pub struct DocumentReport {
     /// The known diagnostics.
     pub problems: Arc<[Diagnostic]>,
-    /// The version of the document they are for; `None` before the first diagnostics.
+    /// The version of the document they are for; `None` until there are diagnostics for the current
+    /// text.
     pub version: Option<i64>,
 }
 

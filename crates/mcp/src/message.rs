@@ -199,7 +199,7 @@ impl RpcMessage {
         }
     }
 
-    /// Parses a text as one message or as a batch. The error is what to answer.
+    /// Parses a text as one message or as a batch. An error must be sent as the answer.
     pub fn parse_all(text: &[u8]) -> Result<Vec<Result<Self, RpcError>>, RpcError> {
         if text.len() > MAX_VALUES && count_values(text) > MAX_VALUES {
             let why = format!("more than {MAX_VALUES} values in one message");
@@ -231,7 +231,7 @@ impl RpcMessage {
         }
     }
 
-    /// Parses a message. The error is what to answer.
+    /// Parses a message. An error must be sent as the answer.
     pub fn parse(value: Value) -> Result<Self, RpcError> {
         let Value::Object(mut message) = value else {
             let why = "a message is an object";

@@ -2,7 +2,7 @@
 //! cancellation, progress.
 //!
 //! A transport passes incoming messages to a [`Peer`] ([`Peer::receive`]) and sends outgoing ones
-//! ([`MessageSink`]). It makes no difference which end is the server.
+//! ([`MessageSink`]). Both ends work in the same way, whether client or server.
 
 use std::{
     collections::HashMap,
@@ -325,8 +325,8 @@ impl Peer {
     /// Fails the request that an unreadable message names: the message may have been meant as its
     /// answer.
     fn fail_named(&self, text: &[u8], error: &RpcError) {
-        // Other text names no request, and a message that is cut off is followed by the end of the
-        // server.
+        // Other text names no request. A truncated message means that the other end is exiting,
+        // which fails all requests.
         let text = text.trim_ascii();
         if !text.starts_with(b"{") || !text.ends_with(b"}") {
             return;

@@ -74,7 +74,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// Keys of `_meta` that requests of the stateless revision must have and answers may have.
+/// Keys of `_meta` in requests, notifications and answers of the stateless revision.
 pub mod meta {
     /// The revision of a request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";

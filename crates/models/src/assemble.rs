@@ -43,12 +43,12 @@ pub struct ToolCall {
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments, or the reason why they cannot be used. A call without arguments is answered
-    /// with an error, not run.
+    /// The arguments, or the reason why they cannot be used. A call with unusable arguments is
+    /// answered with an error, not run.
     pub input: Result<Value, BadInput>,
 }
 
-/// An input that no tool can accept. Its text is for the model.
+/// An input that no tool can accept. Its [`Display`](fmt::Display) text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadInput {
     /// The problem.
@@ -59,7 +59,7 @@ pub struct BadInput {
     pub length: usize,
 }
 
-/// The complete blocks of one reply. Incomplete blocks are not in it.
+/// The complete blocks of one reply. Incomplete blocks are dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// The provider's id of the message.
@@ -343,7 +343,8 @@ impl ReplyAssembler {
     }
 
     /// Releases the call that was held back, because an event follows it. If the reply ends here
-    /// because it ran out of tokens, the input was never written, so the call becomes a bad one.
+    /// because of the token limit or a refusal, the input was never written, so the input becomes a
+    /// [`BadInput`].
     fn release_held_call(&mut self, end: Option<&StopReason>) -> Option<ToolCall> {
         let position = self.held.take()?;
         if matches!(end, Some(StopReason::MaxTokens | StopReason::Refusal))

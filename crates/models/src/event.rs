@@ -144,14 +144,15 @@ pub enum BlockStart {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         extra: Map<String, Value>,
     },
-    /// A block type of the provider's own. It must be sent back unchanged.
+    /// A provider-specific block. It must be sent back unchanged.
     Other {
         /// The whole block.
         block: Value,
     },
 }
 
-/// The reason why a model stopped. Whether it called tools follows from its blocks, not from this.
+/// The reason why a model stopped. Whether the model called tools follows from the blocks, not from
+/// the stop reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -172,7 +173,7 @@ pub enum StopReason {
     ContextWindow,
     /// The connection was lost after a complete tool call; see [`ModelEvent::CutOff`].
     CutOff,
-    /// A reason this version does not know.
+    /// A reason that this version does not know.
     #[serde(untagged)]
     Other(String),
 }

@@ -1,4 +1,4 @@
-//! A second model for when the first one fails.
+//! Fallback models, used if the first model fails.
 //!
 //! [`Fallback`] switches to the next model when a model is overloaded or does not exist. It does
 //! not switch back on its own: each switch costs the prompt cache. Wrap the inner models in a
@@ -29,7 +29,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Creates a fallback with only one model. It is asked for the model that a request names.
+    /// Creates a fallback with only one model. This model receives requests unchanged.
     pub fn new(first: Arc<dyn Model>) -> Self {
         Self {
             first,
@@ -38,7 +38,7 @@ impl Fallback {
         }
     }
 
-    /// Adds a model after the others. It is asked for the model with this name.
+    /// Adds a model after the others. Requests to it contain `name` as the model.
     #[must_use]
     pub fn then(mut self, model: Arc<dyn Model>, name: impl Into<String>) -> Self {
         self.others.push((model, name.into()));

@@ -42,7 +42,8 @@ impl Fragments {
             return fragment.clone();
         }
         let mut fragment = make();
-        // It is cached as long as the conversation exists: copy it without spare capacity.
+        // The fragment is cached as long as the conversation exists: copy it without spare
+        // capacity.
         fragment.bytes = Bytes::copy_from_slice(&fragment.bytes);
         known.reserve_exact(1);
         known.push((dialect, fragment.clone()));

@@ -13,7 +13,7 @@ pub trait KeyHelper: Send + Sync {
     fn key(&self, is_refused: bool) -> BoxFuture<'_, Result<String, String>>;
 }
 
-/// Returns the key from the helper, if there is a helper.
+/// Returns the key from the helper, or `None` without a helper.
 pub(crate) async fn fetch(
     helper: Option<&Arc<dyn KeyHelper>>,
     is_refused: bool,

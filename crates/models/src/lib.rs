@@ -9,7 +9,7 @@
 //! - [`request`], [`event`], [`error`]: the input, the output and the failures of a model
 //! - [`assemble`]: builds blocks from events; returns tool calls when they are complete
 //! - [`retry`], [`fallback`], [`record`]: the wrappers
-//! - [`sse`], [`http`]: the transport that the providers use; the only HTTP client of the product
+//! - [`sse`], [`http`]: the transport that the providers use; the only HTTP clients of the product
 //! - [`key`]: API keys that are fetched on demand
 //! - [`model_listing`]: the models that a provider offers; [`price`]: the cost of a reply
 //!

@@ -1,8 +1,8 @@
 //! Public list prices, so that a budget works without configuration.
 //!
-//! Contracts differ and prices change: `--prices` and `modelPrices` override this
-//! table. A name must match as a whole, optionally followed by a date or a suffix. A successor may
-//! have another price, and an unknown price is better than a wrong one.
+//! Contracts differ and prices change: `--prices` and `modelPrices` override this table. A name
+//! must match as a whole, optionally followed by a date or a suffix. A successor may have another
+//! price, and an unknown price is better than a wrong one.
 
 use crate::Price;
 

@@ -125,8 +125,8 @@ pub fn default_of(models: &[ModelInfo]) -> Option<&ModelInfo> {
     }
 }
 
-/// Splits a name into the model's id and the context window that a suffix such as `[1m]` sets. Only
-/// haft interprets the suffix: no provider accepts it.
+/// Splits a name into the model's id and the context window that a suffix such as `[1m]` sets. The
+/// suffix is for haft only: no provider accepts it.
 pub fn split_window(name: &str) -> (&str, Option<u64>) {
     let split = || {
         let (base, rest) = name.trim_end().strip_suffix(']')?.rsplit_once('[')?;
@@ -177,7 +177,8 @@ impl ModelVersion {
         };
         let mut words = name_words(id);
         while let Some(word) = words.next() {
-            // Nothing after `-v1:0` belongs to the model's version.
+            // A suffix such as `-v1:0` is not part of the model's version, and neither is anything
+            // after it.
             if word.len() > 1 && word.starts_with('v') && word[1..].parse::<u32>().is_ok() {
                 break;
             }
@@ -196,7 +197,7 @@ impl ModelVersion {
     }
 }
 
-/// Returns all words and numbers of a name, without the folders before it.
+/// Returns all words and numbers of a name, without the path before it.
 fn name_words(id: &str) -> impl Iterator<Item = &str> {
     let name = id.rsplit('/').next().unwrap_or(id);
     let words = name.split(|mark: char| !mark.is_ascii_alphanumeric());

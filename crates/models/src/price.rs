@@ -1,7 +1,7 @@
 //! The cost of a reply.
 //!
-//! Prices from the user's configuration override the public list. For a model without a
-//! known price the cost is `None`, not a guess.
+//! Prices from the user's configuration override the public list. For a model without a known price
+//! the cost is `None`, not a guess.
 
 use serde::{Deserialize, Serialize};
 

@@ -28,9 +28,9 @@ pub struct ModelRequest {
     pub tool_choice: ToolChoice,
     /// Whether one reply may contain several calls.
     pub parallel_calls: bool,
-    /// The temperature. It is sent only if the provider allows it together with thinking.
+    /// The temperature. It is not sent if thinking (Anthropic) or an effort (OpenAI) is requested.
     pub temperature: Option<f64>,
-    /// The reply ends before any of these texts.
+    /// The texts that end the reply. The reply does not include them.
     pub stop_sequences: Vec<String>,
     /// The JSON schema that the reply must follow.
     pub output_schema: Option<Value>,

@@ -42,7 +42,7 @@ pub struct RetryPolicy {
     pub jitter: f64,
     /// The longest wait that a provider may ask for. If it asks for more, the request fails.
     pub max_requested_delay: Duration,
-    /// Whether to wait as long as a provider asks, even longer than `longest_asked`.
+    /// Whether to wait as long as a provider asks, even longer than `max_requested_delay`.
     pub honors_requested_delay: bool,
     /// The maximum number of retries if no server listens and none has ever answered. A server that
     /// is starting up needs seconds; a mistyped address stays wrong.

@@ -63,13 +63,13 @@ pub struct ModelScript {
     pub conversations: Vec<ScriptedConversation>,
 }
 
-/// The replies in conversations whose first message contains a certain text.
+/// The replies for conversations whose first message contains a certain text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedConversation {
-    /// The text in their first message.
+    /// The text that the first message contains.
     pub when: String,
-    /// One reply per turn.
+    /// One reply per request.
     pub turns: Vec<ScriptedReply>,
 }
 

@@ -33,14 +33,16 @@ pub enum SseError {
 pub struct SseParser {
     /// Bytes of lines that have not been parsed.
     buffer: Vec<u8>,
-    /// The offset of the next line, followed by the offset up to which no line end was found.
+    /// The offset of the next line.
     start: usize,
+    /// The offset up to which no line end was found.
     scanned: usize,
     begun: bool,
     name: String,
     data: Option<String>,
-    /// The last id and the reconnection delay that the stream sent.
+    /// The last id that the stream sent.
     id: Option<String>,
+    /// The reconnection delay that the stream sent, in milliseconds.
     retry: Option<u64>,
     longest: usize,
 }

@@ -15,7 +15,7 @@ use haft_contract::BoxFuture;
 
 use crate::{EventStream, ModelError, ModelEvent};
 
-/// The sending side: the slot into which the block puts its items.
+/// The sending side of the stream: a slot into which the block puts its events.
 #[derive(Clone)]
 pub(crate) struct StreamSender {
     slot: Arc<Mutex<Option<ModelEvent>>>,

@@ -275,7 +275,7 @@ fn end_of(status: ExitStatus) -> String {
     }
 }
 
-/// The whole run of the child. Never returns.
+/// Runs the child: performs the task on stdin, then exits.
 pub fn main() -> ! {
     // The panic message is not needed: the output shows whether the child succeeded.
     std::panic::set_hook(Box::new(|_| {}));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{OutlineEntry, PageFailure, PageSelection, PdfPage, PdfReading, PdfRequest};
 
-/// The line before the answer. Anything before it was not written by us.
+/// The line before the answer. Any output before this line comes from other code.
 const GREETING: &[u8] = b"%haft-pdf 2\n";
 
 /// The maximum number of entries in an outline.

@@ -5,8 +5,8 @@
 //! child process with limits, and its failure is only an error. The child's output is validated as
 //! well.
 //!
-//! - [`child`]: both ends of the child process: [`child::main`] runs in it, [`child::read_in_child`] in the
-//!   parent
+//! - [`child`]: both ends of the child process: [`child::main`] runs in it, [`child::read_in_child`]
+//!   in the parent
 //! - [`child_answer`]: the child's output and its validation
 //! - [`PageSelection`]: the requested pages
 //! - `read`: the work of the child; `tree`, `outline`: the structure of a document; `text`: the

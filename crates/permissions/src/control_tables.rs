@@ -162,7 +162,7 @@ pub(super) const HOME_DATA: &[ControlEntry] = &[
     ("a repository of the home: the rules for repositories apply", &[".git", ".hg", ".jj", ".sl", ".bzr", ".pijul"]),
 ];
 
-/// Paths below those that a session in the home may not write.
+/// Paths below those of [`HOME_DATA`] that a session in the home may not write, by the reason.
 pub(super) const HOME_PROGRAMS: &[ControlEntry] = &[
     ("pre-commit runs the hooks in it", &[".cache/pre-commit"]),
     ("haft itself", &[".cache/haft"]),

@@ -106,7 +106,8 @@ pub(super) fn named() -> &'static [PathBuf] {
     &MACHINE.named
 }
 
-/// Returns whether this is a store of keys, or in one. Ignores case.
+/// Returns whether this is a store of keys, or in one. Ignores case in homes and for haft's own
+/// secrets.
 pub(super) fn is_store(path: &Path, places: StorePlaces<'_>) -> bool {
     if is_of_machine(path) || is_own_secret(path, places.own_secrets) {
         return true;
@@ -123,7 +124,7 @@ pub(super) fn is_store(path: &Path, places: StorePlaces<'_>) -> bool {
     below.any(is_below_store) || below_homes(path).is_some_and(is_below_store)
 }
 
-/// Returns whether a directory that is moved to this path below a home makes a store. `holds` says whether a path
+/// Returns whether moving a directory to this path below a home would create a store. `holds` returns whether a path
 /// below the directory exists.
 pub(super) fn completes_store(path: &Path, home: &Path, holds: &dyn Fn(&Path) -> bool) -> bool {
     let Some(rest) = rest_below(path, home) else {
@@ -245,7 +246,7 @@ fn is_of_machine(path: &Path) -> bool {
     named.any(|store| path.starts_with(store))
 }
 
-/// The name below the root.
+/// Returns the first name below the root.
 fn first_name(path: &Path) -> Option<&OsStr> {
     path.components().nth(1).map(Component::as_os_str)
 }

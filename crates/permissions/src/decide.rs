@@ -1,8 +1,10 @@
 //! The permission decision, as one pure function.
 //!
-//! The order is fixed: deny rules, doubts about denied objects, protected objects, paths outside
-//! the working directories, ask rules. Then what allows: a hook, the mode, the read-only verdict, a
-//! rule. Deny beats ask beats allow, in any settings file.
+//! The order is fixed. First, deny rules deny. Then these always ask: leaving the sandbox, doubts
+//! about denied objects, critical removals, protected objects, paths outside the working
+//! directories, private addresses, ask rules. Then these allow: a hook, the mode, the read-only
+//! verdict, the sandbox, a rule. A deny rule overrides an ask rule, and an ask rule overrides an
+//! allow rule, regardless of their settings files.
 
 use std::{
     cell::LazyCell,

@@ -78,7 +78,7 @@ pub enum DecisionReason {
     Sensitive(PathBuf, &'static str),
     /// A path outside the working directories.
     Outside(PathBuf),
-    /// An address that no rule may allow.
+    /// A fetched address that is private, invalid or not allowed by any rule, as a text.
     Address(String),
     /// The call always needs the user's answer.
     Interactive,

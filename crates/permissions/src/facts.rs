@@ -140,7 +140,8 @@ pub struct CallFacts {
 
 impl CallFacts {
     /// Collects the facts about a call that is about to run, except its command line
-    /// ([`Self::read_command`]). Resolves links and reads nothing else.
+    /// ([`Self::read_command`]). Reads the file system only to resolve links and to detect git
+    /// repositories.
     pub fn from_call(bound: &dyn BoundCall, cx: &CallContext) -> Self {
         Self::from_effects(bound, bound.effects(), cx)
     }

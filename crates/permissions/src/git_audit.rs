@@ -189,8 +189,8 @@ fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
     Ok(found)
 }
 
-/// The reason why git is not read-only in the repository that the file `.git` of a worktree or submodule names, if
-/// any.
+/// Returns why git is not read-only in the repository that the file `.git` of a worktree or submodule names, if it is
+/// not.
 pub(super) fn in_linked(file: &Path) -> Option<String> {
     match git_repository::linked_git_dir(file) {
         Some(own) => in_repository(&own),

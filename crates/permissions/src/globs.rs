@@ -17,7 +17,7 @@ const MAX_VISITED: usize = 20_000;
 /// Returns the files that a pattern matches in these directories; empty if it matches none. Returns
 /// `None` if they are unknown.
 pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<TouchedPath>> {
-    // With a shell option, it matches at any depth.
+    // With the shell option `globstar`, `**` matches at any depth.
     if pattern.contains("**") {
         return None;
     }
@@ -43,8 +43,8 @@ pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<V
                     }
                     let name = entry.file_name();
                     let is_link = entry.file_type().ok()?.is_symlink();
-                    // With a shell option, a star also matches leading dots. A link may lead
-                    // anywhere.
+                    // With the shell option `dotglob`, a star also matches names with a leading
+                    // dot. Links with such names are included, because they may lead anywhere.
                     if !fits(part, &name) || (!is_link && is_dotted(&name) && !means_dots(part)) {
                         continue;
                     }

@@ -1,7 +1,7 @@
 //! Sessions in a home directory: names that begin with a dot are start files and settings of programs there.
 //!
-//! No list can name them all, so below a home that is worked in, each is a control file unless
-//! [`HOME_DATA`](super::control_tables::HOME_DATA) names it.
+//! No list can name them all. So if a working directory is or contains a home, every such name in it is a control
+//! file, unless [`HOME_DATA`](super::control_tables::HOME_DATA) names it.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -36,7 +36,7 @@ pub(super) fn home_control(roots: &[PathBuf], home: Option<&Path>) -> HomeContro
     }
     homes.sort_unstable();
     homes.dedup();
-    // Working directories inside a home are not controlled by it.
+    // The rules for a home do not apply to working directories inside it.
     let inner = roots.iter().filter(|root| {
         let mut homes = homes.iter();
         homes.any(|home| root.starts_with(home) && *root != home)

@@ -14,8 +14,8 @@
 //!
 //! - Trust applies to a workspace's toolchain pins, never to a program of the workspace on PATH or
 //!   to git's settings.
-//! - A function of a line covers a call only if its definition certainly ran before it in the same
-//!   shell.
+//! - A function that the line defines explains a call only if the definition certainly ran before
+//!   the call, in the same shell.
 //! - In plan mode only the plan file is written, unless the user or a hook allows more.
 //! - Control files are protected twice: existing ones by read-only mounts, and all of them,
 //!   existing or not, by the guard of the sandbox, which checks each use of a guarded name

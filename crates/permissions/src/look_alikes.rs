@@ -1,7 +1,7 @@
 //! Files whose names look like those of a call.
 //!
-//! A name in a question can be another one than it seems: composed and decomposed letters look the same,
-//! and so do letters of different scripts. If the directory of a file has a name like that, the question says so.
+//! The user may mistake a file name in a permission question for another one: composed and decomposed letters look
+//! the same, and so do letters of different scripts. The question names each look-alike in the same directory.
 
 use std::{fs, path::Path};
 
@@ -18,7 +18,7 @@ const MAX_PATHS: usize = 16;
 /// The maximum number of entries of a directory that are compared.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Letters of other scripts, each followed by the ASCII letter that it looks like.
+/// Letters of other scripts, each followed by the ASCII character that it looks like.
 const CONFUSABLES: &str = "\
     аaеeоoрpсcуyхxіiјjѕsԁdԛqԝwһhкkѵvгrпnтtмmАAВBЕEЗ3ІIЈJКKМMНHОOРPСCТTУYХXЅSԌGԚQԜWҮYӀlӏl\
     αaνvοoρpτtυuχxγyκkιiϲcϳjΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXϹCıiȷjɡgɑaսuօoոnհhᴏoᴄcᴠvᴡwᴢz";

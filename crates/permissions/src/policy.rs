@@ -111,7 +111,7 @@ impl Policy {
     }
 
     /// Returns whether a deny rule for commands or paths is in force. Then lines that cannot be
-    /// analyzed must not pass.
+    /// analyzed must not run without asking.
     pub(super) fn has_denials(&self) -> bool {
         self.rules.in_list(List::Deny).any(|rule| {
             matches!(

@@ -104,7 +104,7 @@ pub fn is_protected(path: &Path) -> bool {
     })
 }
 
-/// Returns whether these names make an entry of more than one name.
+/// Returns whether these names are a table entry of more than one name, or in such a directory.
 fn is_sequence(name: &str, rest: &[String]) -> bool {
     let entries = TABLE.sequences.get(name).into_iter().flatten();
     entries.into_iter().any(|(names, is_dir)| {
@@ -113,8 +113,8 @@ fn is_sequence(name: &str, rest: &[String]) -> bool {
     })
 }
 
-/// Returns whether a directory that is moved to this path makes an entry of more than one name. `holds` says whether
-/// a path below the directory exists.
+/// Returns whether moving a directory to this path would create a table entry of more than one name. `holds` returns
+/// whether a path below the directory exists.
 pub(super) fn completes_sequence(path: &Path, holds: impl Fn(&Path) -> bool) -> bool {
     let names: Vec<String> = path
         .iter()
@@ -217,7 +217,8 @@ fn may_be_of_system(path: &Path) -> bool {
             .any(|name| first.eq_ignore_ascii_case(name))
 }
 
-/// Returns all these places, for scans that must skip them. Scans at most once a second.
+/// Returns the sensitive system paths and the existing stores of keys, for scans that must skip
+/// them. Scans at most once a second.
 pub fn stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     static CACHE: CredentialCache = CredentialCache::new();
     CACHE.get(places, || {

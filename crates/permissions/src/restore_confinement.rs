@@ -1,6 +1,7 @@
 //! Restores the rules of a confinement that another process sent as data.
 //!
-//! Data without rules is the strictest confinement. Data that cannot be parsed stays that way.
+//! Until its rules are restored, a confinement is the strictest one. If its data cannot be parsed,
+//! it stays that way.
 
 use std::{
     path::{Path, PathBuf},

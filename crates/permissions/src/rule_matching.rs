@@ -216,8 +216,8 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &CallFacts) -> Option<Rul
             }
         }
     }
-    // Each path rule applies to a family of tools. Some tools may write files that they may not be
-    // used to read.
+    // A `Read` rule does not restrict the files that a tool writes, unless the tool's profile
+    // says so (`held_by_reads`).
     let spared = RuleMatch::Edits {
         held_by_reads: false,
     };

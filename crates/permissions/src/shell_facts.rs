@@ -387,7 +387,7 @@ fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> PathLocation {
     }
 }
 
-/// Returns the directory part of a path's known beginning.
+/// Returns the location of any path below the directory of a known beginning.
 fn below(prefix: &str, cwd: Option<&[PathBuf]>) -> PathLocation {
     let directory = prefix.rfind('/').map_or(".", |at| &prefix[..=at]);
     let places = absolute(directory, cwd);

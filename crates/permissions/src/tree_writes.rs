@@ -1,5 +1,5 @@
 //! Command lines that write an unknown set of files below a directory (`tar x`, `git checkout`, `cp
-//! -r`). They must be checked if a deny rule applies to files below it.
+//! -r`). If a deny rule applies to files below that directory, the user is asked.
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ impl TreeWrite {
         let mut all = Vec::new();
         let changing = changing(parts);
         for (at, part) in parts.iter().enumerate() {
-            // Nothing else in the line changes anything, so that the files are what they are now.
+            // If nothing else in the line changes files, the part finds the current files.
             let alone = changing.iter().all(|changing| *changing == at);
             let brought = copied_names(part, &paths[at]).filter(|_| alone);
             let uses = paths[at].iter().chain(&stored[at]);

@@ -52,7 +52,7 @@ impl<'a> AssistantMessage<'a> {
     }
 }
 
-/// Written by hand because the position of one key varies: a block is a line of the transcript, so
+/// Written by hand because the position of `uuid` varies: a block is a line of the transcript, so
 /// its `uuid` precedes the fields about the session. A failure is not a line of the transcript, so
 /// its `uuid` is last.
 impl Serialize for AssistantMessage<'_> {

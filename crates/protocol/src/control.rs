@@ -1,4 +1,4 @@
-//! Requests and responses between the two programs, on the same streams as the conversation.
+//! Requests and responses between session and client, on the same streams as the conversation.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Lenient reading: a value that cannot be understood is treated as absent.
+//! Lenient reading: a value of the wrong type is treated as absent.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::Value;

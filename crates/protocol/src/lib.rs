@@ -3,17 +3,19 @@
 //!
 //! - [`SessionMessage`]: the lines that a session writes; [`ClientMessage`]: the lines that it
 //!   reads
-//! - `assistant`, `user`, `stream_event`, `system`, `hook_events`, `task_events`, `result`: the
-//!   messages of the conversation, each with the ids that `ids` describes
-//! - `control`: requests and responses between the two programs. `client_request` and
+//! - `assistant` (with `api_message`), `user`, `stream_event`, `system`, `hook_events`,
+//!   `task_events`, `result`: the messages of the conversation, each with the ids that `ids`
+//!   describes
+//! - `control`: requests and responses between session and client. `client_request` and
 //!   `session_request` are the requests of each side, `answers` the session's responses
 //! - `permission`: the answer to a permission request, and updates of permissions
 //! - `mcp`: an MCP server's descriptions of its tools and its results of calls
-//! - `lenient`: reading of input that is not quite valid
+//! - `lenient`: helpers for reading input with invalid fields
 //!
-//! There are two guarantees. Output has its keys in the order of the fields here, and readers may
-//! rely on it. Input is read leniently: a field of the wrong type is treated as absent; an unknown
-//! field, subtype or type is ignored or preserved unchanged; only invalid JSON is an error.
+//! There are two guarantees. The keys of output are in the order of the fields here, and readers
+//! may rely on this order. Input is read leniently: a field of the wrong type is treated as absent;
+//! an unknown field, subtype or type is ignored or preserved unchanged; only invalid JSON is an
+//! error.
 //!
 //! Types that are written often borrow (`Cow`). Types that are read own their data.
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{RawOrParsed, lenient};
 
-/// The answer to `can_use_tool`, also of a permission prompt tool that answers instead of the
-/// client. Any behavior other than `allow` denies the call.
+/// The answer to `can_use_tool`, from the client or from a permission prompt tool that replaces it.
+/// Any behavior other than `allow` denies the call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PermissionReply {
@@ -100,7 +100,8 @@ pub struct DirectoryUpdate {
 }
 
 impl<'a> PermissionUpdate<'a> {
-    /// Returns an update that adds the rules to the local project settings; empty if `rules` is.
+    /// Returns the update that adds the rules to the local project settings, or no update if
+    /// `rules` is empty.
     pub fn offered(rules: &'a [String]) -> Vec<Self> {
         if rules.is_empty() {
             return Vec::new();
@@ -184,7 +185,7 @@ pub enum UpdateDestination {
     CliArg,
 }
 
-/// The input of a permission prompt tool, which is asked instead of the client.
+/// The input of a permission prompt tool. Such a tool is asked instead of the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptToolInput<'a> {
     /// The name of the tool to approve.

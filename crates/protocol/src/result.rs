@@ -16,7 +16,7 @@ pub struct ResultMessage<'a> {
     pub is_error: bool,
     /// The time from the prompt to the end, in milliseconds.
     pub duration_ms: u64,
-    /// The part of it spent waiting for the model.
+    /// The part of this time that was spent waiting for the model.
     pub duration_api_ms: u64,
     /// The number of replies.
     pub num_turns: u32,
@@ -122,8 +122,9 @@ pub struct PermissionDenial<'a> {
     pub tool_input: Cow<'a, Value>,
 }
 
-/// Written by hand because the position of one key varies: `errors` takes the position of `result`,
-/// but if no answer follows the schema, it comes after the other fields of the result.
+/// Written by hand because the position of `errors` varies: usually it takes the position of
+/// `result`. With the subtype [`ResultMessage::STRUCTURED_OUTPUT`] it follows the other fields of
+/// the result.
 impl Serialize for ResultMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let late = self.subtype == Self::STRUCTURED_OUTPUT;

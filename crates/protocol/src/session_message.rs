@@ -150,7 +150,7 @@ impl<'a> SessionMessage<'a> {
                 }
                 return;
             }
-            // Messages between the programs are not part of the conversation.
+            // Messages between session and client are not part of the conversation.
             Self::ControlRequest(_)
             | Self::ControlResponse(_)
             | Self::ControlCancelRequest(_)

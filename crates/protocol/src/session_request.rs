@@ -46,7 +46,7 @@ pub struct CanUseToolRequest<'a> {
     /// The reason why the call needs approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<Cow<'a, str>>,
-    /// The type of that reason.
+    /// The type of `decision_reason`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason_type: Option<Cow<'a, str>>,
     /// The id of the call.

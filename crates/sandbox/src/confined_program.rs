@@ -1,4 +1,4 @@
-//! Confined programs with a long life: language servers, browsers, interpreters.
+//! Long-running confined programs: language servers, browsers, interpreters.
 //!
 //! [`Sandbox::start`] runs a bash command whose output is read once. A confined program is started
 //! without a shell, in its own sandbox, with the given open files at the numbers it expects. It
@@ -11,7 +11,8 @@
 //! let mut program = ConfinedProgram::new("/usr/bin/python3", "/home/me/project");
 //! program.arguments = vec!["-i".into()];
 //! program.env = sandbox.environment(profile); // nothing else is inherited; TMPDIR is added
-//! // Chromium would get its pipe so: `program.files = vec![(3, commands), (4, answers)];`
+//! // The pipes of Chromium would be passed like this:
+//! // `program.files = vec![(3, commands), (4, answers)];`
 //!
 //! // Fails if only a weaker mechanism works here.
 //! let weakest = Mechanism::Bubblewrap;
@@ -20,8 +21,8 @@
 //! input.write_all(b"while True: pass\n").await.map_err(SandboxError::Program)?;
 //!
 //! let control = process.control(); // for other tasks; it does not keep the program alive
-//! control.interrupt(); // SIGINT for python alone, by its guard
-//! control.kill(std::time::Duration::from_secs(1)); // asks all of it to end, then makes it
+//! control.interrupt(); // the guard sends SIGINT to python only
+//! control.kill(std::time::Duration::from_secs(1)); // asks all processes to exit, kills them after 1 s
 //! println!("{:?}", control.wait_for_end().await.how);
 //! # Ok(()) }
 //! // When `process` is dropped, everything that the program started ends too.

@@ -15,7 +15,7 @@ use std::{
 
 use rustix::{io::fcntl_dupfd_cloexec, process::Pid, thread::UnshareFlags};
 
-/// The side of a fork that this process is.
+/// The process in which a fork has returned.
 #[derive(Debug)]
 pub(crate) enum ForkSide {
     /// The calling process, with the new process.

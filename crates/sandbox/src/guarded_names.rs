@@ -37,7 +37,7 @@ pub struct GuardedNames {
     pub settings: Option<Box<DirectorySettings>>,
 }
 
-/// A file that takes effect when two of certain names exist in its directory.
+/// A file that takes effect once two of the given names exist in its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectorySettings {
     /// The names.
@@ -108,9 +108,10 @@ pub struct NameUse {
     pub path: PathBuf,
     /// The use.
     pub action: NameAction,
-    /// If this name is the second of [`DirectorySettings`], the contents of the settings file in its
-    /// directory. If the use is permitted, the guard first replaces that file by a new one with exactly
-    /// these contents, so that no process has it open.
+    /// The contents of the settings file in the directory of this path, if one of the names of
+    /// [`DirectorySettings`] already exists there and this use creates a second one. If the use is
+    /// permitted, the guard first replaces the settings file by a new one with exactly these
+    /// contents, so that no process has it open.
     pub neighbor: Option<Vec<u8>>,
 }
 

@@ -42,6 +42,6 @@ pub fn end_guarded(guard: u32, at_once: bool) {
 pub fn end_group(leader: u32, at_once: bool) {
     let signal = if at_once { Signal::KILL } else { Signal::TERM };
     if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, signal); // it may be gone
+        let _ = kill_process_group(group, signal); // the group may have exited
     }
 }

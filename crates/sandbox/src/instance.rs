@@ -399,7 +399,7 @@ fn guarded(profile: &SandboxProfile) -> Vec<Option<GuardedFileIdentity>> {
         ),
         SandboxProfile::Full => return Vec::new(),
     };
-    // A symlink with a new target is as new as a file.
+    // The identities of symlinks are included: a symlink with a new target leads to another file.
     hidden
         .iter()
         .chain(protected)

@@ -7,16 +7,17 @@ use crate::{
     protocol::SandboxPlan, scratch,
 };
 
-/// Returns the best mechanism that works here and leaves no known gap. Sets up a sandbox and
-/// removes it again to find out, which takes some milliseconds. `program` is as in
-/// [`SandboxSetup`](crate::SandboxSetup). The scratch folder for the trial is created below `among`.
+/// Returns the best mechanism that works here with a PID namespace: namespaces or bubblewrap. `None`
+/// if neither works. Sets up a sandbox and removes it again to find out, which takes some
+/// milliseconds. `program` is as in [`SandboxSetup`](crate::SandboxSetup). The scratch folder for the
+/// trial is created below `among`.
 pub fn available(program: &Path, among: &Path) -> Option<Mechanism> {
     let ways = [(Mechanism::Namespaces, true), (Mechanism::Bubblewrap, true)];
     first(program, among, &ways)
 }
 
-/// Returns the best mechanism that works here, including those with known gaps. Finds out in the
-/// same way as [`available`].
+/// Returns the best mechanism that works here, including weaker ones. Finds out in the same way as
+/// [`available`].
 pub fn strongest(program: &Path, among: &Path) -> Mechanism {
     let ways = [
         (Mechanism::Namespaces, true),

@@ -17,12 +17,12 @@ use crate::{
     SandboxNetwork, SandboxProfile, ShellCommand, WorkspaceProfile,
 };
 
-/// The result for one promise.
+/// The result for one promise: a guarantee of a profile that the probe tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeFinding {
     /// The name of the profile.
     pub profile: &'static str,
-    /// The promise.
+    /// The human-readable text of the promise.
     pub promise: &'static str,
     /// Whether the promise held.
     pub held: bool,

@@ -14,7 +14,7 @@ pub enum SandboxProfile {
     ReadOnly(ReadOnlyProfile),
     /// Files below the working directories can be changed, except those that control programs.
     Workspace(WorkspaceProfile),
-    /// Everything that the user may do. Only by an explicit decision.
+    /// No restrictions: everything that the user may do. Must be chosen explicitly.
     Full,
 }
 
@@ -79,7 +79,8 @@ impl WorkspaceProfile {
 pub enum SandboxNetwork {
     /// The user's network.
     Open,
-    /// Only through our proxy, which decides by rules.
+    /// Only through our proxy, whose [`NetworkGate`](crate::network::NetworkGate) decides about each
+    /// request.
     Proxy,
     /// No network.
     None,

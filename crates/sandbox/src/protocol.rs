@@ -68,8 +68,8 @@ impl SandboxPlan {
 /// The keeper's only answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum KeeperReply {
-    /// The sandbox is set up. With [`SandboxNetwork::Proxy`](crate::Network::Proxy), a listening socket is
-    /// attached.
+    /// The sandbox is set up. With [`SandboxNetwork::Proxy`](crate::SandboxNetwork::Proxy) and
+    /// [`Mechanism::Namespaces`], a listening socket is attached.
     Ready,
     /// The folder for temporary files cannot be created, and no other mechanism would change that.
     NoScratch { error: String },

@@ -132,7 +132,8 @@ impl Mechanism {
     }
 
     /// Returns what commands can still do because the mechanism lacks guarantees, as text for users.
-    /// Empty if it gives all guarantees.
+    /// Empty for [`Namespaces`](Self::Namespaces), and for [`Bubblewrap`](Self::Bubblewrap), whose
+    /// two small gaps are not reported.
     pub fn missing_guarantees(self) -> &'static [&'static str] {
         match self {
             Self::Namespaces | Self::Bubblewrap => &[],
@@ -151,7 +152,8 @@ impl Mechanism {
         }
     }
 
-    /// Returns a warning for the user, on one line; `None` if the mechanism gives all guarantees.
+    /// Returns a warning for the user, on one line; `None` if
+    /// [`missing_guarantees`](Self::missing_guarantees) is empty.
     pub fn warning(self) -> Option<String> {
         let summary = match self {
             Self::Namespaces | Self::Bubblewrap => return None,
@@ -490,8 +492,8 @@ impl SandboxInner {
                 return Err(failure);
             }
             // Bubblewrap exits if a socket that it must hide disappears during the setup. A weaker
-            // mechanism must not be used because of that. This ends, because each time fewer sockets
-            // are left.
+            // mechanism must not be used because of that. The retries end: each one has fewer sockets
+            // left, or counts towards the maximum.
             if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() {
                 let before = sockets.len();
                 sockets.retain(|socket| socket.symlink_metadata().is_ok());

@@ -18,8 +18,8 @@ use crate::scratch_lease;
 /// The largest depth of directories that are made accessible; deeper ones stay.
 const MAX_DEPTH: u32 = 500;
 
-/// The folder, which is removed with its last holder. Processes that may still write there must
-/// have ended by then; see [`is_last`].
+/// The folder for temporary files. It is removed when the last reference is dropped. Processes that
+/// may still write there must have ended by then; see [`is_last`].
 pub(crate) struct ScratchFolder {
     path: PathBuf,
     /// The lock that marks the folder as in use by our process.
@@ -52,7 +52,7 @@ impl Drop for ScratchFolder {
     }
 }
 
-/// Returns whether this is the only holder.
+/// Returns whether this is the only reference to the folder.
 pub(crate) fn is_last(scratch: &Arc<ScratchFolder>) -> bool {
     Arc::strong_count(scratch) == 1
 }

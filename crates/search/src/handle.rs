@@ -81,7 +81,7 @@ impl Directory {
         Self::stepwise(real, OFlags::RDONLY)
     }
 
-    /// Like [`Self::at`], but only to open entries in it.
+    /// Like [`Self::open_real`], but only to open entries in the directory.
     pub(crate) fn open_for_entries(real: &Path) -> io::Result<Self> {
         Self::stepwise(real, PASSING)
     }
@@ -163,7 +163,7 @@ impl Directory {
         statat(&self.0, path, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// Like [`Self::look_below`], but follows links.
+    /// Like [`Self::stat_below`], but follows links.
     #[cfg(target_os = "linux")]
     pub(crate) fn stat_target_below(&self, path: &Path) -> Option<Stat> {
         statat(&self.0, path, AtFlags::empty()).ok()
@@ -249,7 +249,7 @@ impl Directory {
         statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// Like [`Self::look`], but returns an error if the state of the name cannot be determined, as
+    /// Like [`Self::stat_entry`], but returns an error if the state of the name cannot be determined, as
     /// in a directory that can be listed but not entered.
     pub(crate) fn try_stat_entry(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {

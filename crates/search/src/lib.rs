@@ -4,11 +4,11 @@
 //! directories), in an order that is the same on every run, and the report names everything that
 //! was not searched. The first call in a tree is answered by one parallel walk that searches as it
 //! goes. Then the tree is cached, updated from the kernel's change events and indexed in the
-//! background (`index`, on Linux), and later calls search only the files that can match. In any
-//! doubt, a call walks.
+//! background (`index`, on Linux), and later calls search only the files that can match. If the
+//! cached state may be incomplete or stale, a call walks the tree.
 //!
-//! Everything is synchronous: the caller chooses the thread and passes a [`StopCondition`]. A stop takes
-//! effect within milliseconds and leaves a partial result that is marked as partial.
+//! Everything is synchronous: the caller chooses the thread and passes a [`StopCondition`]. A stop
+//! takes effect within milliseconds and leaves a partial result that is marked as partial.
 //!
 //! - [`engine`](SearchEngine): the handle that a session owns.
 //! - `grep`: the query, the regex, the search of one file, and the collected results.

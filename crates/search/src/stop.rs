@@ -76,8 +76,8 @@ pub enum SearchStop {
     Limit,
 }
 
-/// A [`StopCondition`] shared by the threads of one search. It records the first reason that took effect in
-/// any of them.
+/// A [`StopCondition`] shared by the threads of one search. It records the first reason that took
+/// effect in any of them.
 #[derive(Clone, Debug)]
 pub(crate) struct StopFlag {
     stop: StopCondition,

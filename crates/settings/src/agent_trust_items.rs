@@ -21,7 +21,8 @@ const MAX_FILES: usize = 1_000;
 /// Keys in the front matter of an agent that start programs.
 const STARTING: [&str; 2] = ["mcpServers", "hooks"];
 
-/// Returns the front matter of these files, by their path relative to the project.
+/// Returns the front matter of agent files that would start programs, by `agent ` and the path
+/// relative to the project.
 pub(super) fn agent_trust_items(places: &SettingsPlaces) -> BTreeMap<String, Value> {
     let top = files::repository_root(&places.cwd);
     let top = top.as_deref().unwrap_or(&places.cwd);

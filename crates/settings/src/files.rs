@@ -314,8 +314,9 @@ pub(super) fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the directory of the local settings: the root of the repository, if it belongs to the
-/// user, otherwise the working directory.
+/// Returns the directory of the local settings: the root of the repository, or for a linked
+/// worktree the root of the main checkout. Returns the working directory outside a repository, if
+/// the repository belongs to another user, or if its root is the home directory.
 pub fn local_root(places: &SettingsPlaces) -> PathBuf {
     let Some(root) = repository_root(&places.cwd) else {
         return places.cwd.clone();

@@ -118,7 +118,7 @@ fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Opt
         show(mode, &name);
     }
     while rest.0.len() > hash {
-        // A split index: the entries of the other file are not read.
+        // In a split index, the other entries are in another file, which is not read here.
         if rest.take(4)? == b"link" {
             return None;
         }

@@ -22,7 +22,7 @@ const MAX_GIT_FILE: u64 = 1 << 20;
 /// The number of bytes that git reads of `HEAD` to check it.
 const MAX_HEAD: u64 = 255;
 
-/// The lengths of an object's name, in hexadecimal digits, for SHA-1 and SHA-256. The shorter one decides.
+/// The minimum length of an object's name in hexadecimal digits: 40 for SHA-1; SHA-256 has 64.
 const MIN_OBJECT_NAME: usize = 40;
 
 /// A repository, by real paths.
@@ -128,11 +128,11 @@ pub fn common_dir(git_dir: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The common directory of a repository if git accepts this directory as one, which need not be named
-/// `.git`.
+/// Returns the common directory of the repository at this path; `None` if git does not accept the
+/// directory as a repository. The directory need not be named `.git`.
 ///
 /// # Errors
-/// Git stops because it cannot read a file of it.
+/// Git stops because it cannot read one of the repository's files.
 pub fn common_dir_if_valid(directory: &Path) -> io::Result<Option<PathBuf>> {
     if !has_valid_head(directory)? {
         return Ok(None);
@@ -173,7 +173,7 @@ fn has_valid_head(directory: &Path) -> io::Result<bool> {
 }
 
 /// Returns whether git could accept this directory as a repository after at most one part is added: it has two of
-/// `HEAD`, `objects` and `refs`, or `HEAD` and `commondir`. Only the names count, because what they lead to can
+/// `HEAD`, `objects` and `refs`, or `HEAD` and `commondir`. Only the names are checked, because their contents can
 /// change later.
 pub fn has_repository_parts(directory: &Path) -> bool {
     has_parts(&|name| fs::symlink_metadata(directory.join(name)).is_ok())
@@ -200,7 +200,8 @@ fn read_file(file: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_start(file, max)
 }
 
-/// The first bytes of a regular file. Opening a named pipe would wait for a writer.
+/// Returns the first bytes of a regular file. Any other file is an error: opening a named pipe would
+/// wait for a writer.
 fn read_start(file: &Path, max: u64) -> io::Result<Vec<u8>> {
     if !fs::metadata(file)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -210,14 +211,14 @@ fn read_start(file: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Without the line ends at its end. A space at the end belongs to the name.
+/// Removes trailing line ends. A trailing space belongs to the name.
 fn trim_line_ends(bytes: &[u8]) -> &[u8] {
     let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let end = bytes.iter().rposition(|byte| !is_line_end(byte));
     end.map_or(&bytes[..0], |end| &bytes[..=end])
 }
 
-/// The bytes up to the first NUL, where a C string ends.
+/// Returns the bytes up to the first NUL, where a C string ends.
 fn c_string(bytes: &[u8]) -> &OsStr {
     let end = bytes.iter().position(|byte| *byte == 0);
     OsStr::from_bytes(&bytes[..end.unwrap_or(bytes.len())])

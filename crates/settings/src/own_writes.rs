@@ -25,8 +25,8 @@ use serde_json::Value;
 use super::{SettingsDocument, SettingsPlaces, document, files::LOCAL, rule_writer, trust};
 use crate::real_path;
 
-/// The number of attempts to lock the record while another session holds it; `FIRST_RETRY_PAUSE` is the time
-/// between them.
+/// The number of attempts to lock the record while another session holds it; `FIRST_RETRY_PAUSE` is
+/// the time between two attempts.
 const TRIES: u32 = 100;
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 

@@ -28,7 +28,8 @@ pub enum SettingsScope {
 }
 
 impl SettingsScope {
-    /// Returns whether the scope is not a file of the workspace.
+    /// Returns whether rules of this scope come from the user or the administrator: not from a file
+    /// of the workspace, and not from a skill.
     pub fn is_users(self) -> bool {
         !matches!(self, Self::Local | Self::Project | Self::Turn)
     }

@@ -1,8 +1,8 @@
 //! Trust: the directories that the user trusts.
 //!
-//! It is stored in our own file: the directory as a real path, with a hash of each item that would
-//! run code, so that the user is asked again after a change. The flag that Claude Code stores is
-//! respected only for allow rules.
+//! haft stores trust in its own file: each directory as a real path, with a hash of each item that
+//! would run code, so that the user is asked again after a change. The flag that Claude Code stores
+//! is respected only for settings that loosen permissions ([`TrustState::allows`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use crate::{SettingsScope, real_path};
 /// The parts of a workspace that are trusted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrustState {
-    /// Its allow rules and additional directories.
+    /// Settings that loosen permissions, such as allow rules and additional directories.
     pub allows: bool,
     /// Settings that run code: hooks, variables, servers.
     pub runs: bool,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{SettingsFile, SettingsProblem, reference, suggestions};
 
-/// Settings of Claude Code that have no effect here, by the first part of their names. Those that
-/// begin with `spinner` are also accepted.
+/// Accepted settings that the reference does not list, by the first part of their names. Most are
+/// settings of Claude Code without effect here. Names that begin with `spinner` are also accepted.
 const ELSEWHERE: [&str; 22] = [
     "$schema",
     "allowManagedMcpServersOnly",

@@ -27,7 +27,7 @@ pub(crate) fn is_plain(expression: &ArithmeticExpression) -> bool {
         .all(|byte| byte.is_ascii_digit() || b" \t\n+-*/%()<>=!&|^~?:,".contains(&byte))
 }
 
-/// Returns whether a part is always a number: `$#`, `$?`, `$$`, `$!` and `${#x}`.
+/// Returns whether a part is always a number: `$#`, `$?`, `$$`, `${#x}`, or a plain `$(( … ))`.
 fn is_a_number(part: &WordPart) -> bool {
     match &part.kind {
         PartKind::Parameter(parameter) => match parameter.operation {

@@ -76,7 +76,8 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
     values.map(|value| Arg { span, value }).collect()
 }
 
-/// Returns the text of an expression that is never split (an assigned value, a `case` subject).
+/// Returns the text of a shell word that is never split: an assigned value, or an operand of
+/// `[[ … ]]`.
 pub(crate) fn text(word: &ShellWord, known: KnownVariables<'_>) -> Option<String> {
     let mut whole = String::new();
     for part in &word.parts {

@@ -190,8 +190,8 @@ fn risk(setting: &GitSetting) -> Option<GitConfigRisk> {
     })
 }
 
-/// Returns whether a format has a placeholder that starts gpg: `%G?`, and with a modifier `% G?`,
-/// `%+G?`, `%-G?`. Any `G` is one that only modifiers, digits or padding separate from a `%`.
+/// Returns whether a format has a placeholder that starts gpg: `%G?`, also with a modifier (`% G?`,
+/// `%+G?`, `%-G?`). Every `G` counts that only modifiers, digits or padding separate from a `%`.
 pub(crate) fn checks_signatures(format: &str) -> bool {
     let after_percent = format.split('%').skip(1);
     let mut placeholders = after_percent.map(|rest| {

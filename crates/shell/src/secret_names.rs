@@ -20,7 +20,7 @@ const NAMES: [&str; 5] = [
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 ];
 
-/// Returns whether a variable of this name holds a secret.
+/// Returns whether the name of a variable suggests that its value is a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     NAMES.contains(&name.as_str()) || WORDS.iter().any(|word| name.contains(word))

@@ -199,7 +199,7 @@ struct DueTimes {
 
 async fn send_until_closed(shared: Arc<ExporterShared>) {
     let after = |target: &Option<SignalTarget>| {
-        // A signal without a target is never sent; its timer does nothing once a day.
+        // A signal without a target is never sent; its timer fires once a day without effect.
         let interval = target.as_ref().map(|target| target.interval);
         Instant::now() + interval.unwrap_or(Duration::from_secs(86_400))
     };

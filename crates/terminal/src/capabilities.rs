@@ -1,5 +1,5 @@
-//! The capabilities of the terminal: guessed from the environment first, then corrected by its
-//! replies to queries.
+//! The capabilities of the terminal: first guessed from the environment, then corrected by the
+//! terminal's replies to queries.
 
 use std::fmt;
 
@@ -58,7 +58,8 @@ pub struct Capabilities {
     pub images: ImageProtocol,
     /// The protocol for desktop notifications.
     pub notices: NotifyChannel,
-    /// True after the reply to the last query: what is unknown by then stays unknown.
+    /// True after the reply to the last query. A capability that is still unknown then stays
+    /// unknown.
     pub is_settled: bool,
 }
 

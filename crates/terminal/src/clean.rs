@@ -18,8 +18,8 @@ const JOINER: char = '\u{200d}';
 /// The placeholder character over which Kitty draws an image. Only haft's own images may use it.
 pub(crate) const PLACEHOLDER: char = '\u{10eeee}';
 
-/// Returns the text with every character made visible that would control the terminal or hide. Line
-/// ends and tabs stay.
+/// Returns the text with unsafe characters made visible: those that control the terminal, and those
+/// that are not drawn. Line ends and tabs stay.
 pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     clean_into(&mut cleaned, text, |cleaned, character| {
@@ -68,7 +68,7 @@ fn clean_into(
     }
 }
 
-/// Decides character by character, for callers that build a text in their own way.
+/// Checks a text character by character, for callers that build the cleaned text themselves.
 #[derive(Debug, Default)]
 pub struct TextCleaner {
     preceding: Option<char>,
@@ -112,7 +112,7 @@ pub fn push_code_point(text: &mut String, character: char) {
     let _ = write!(text, "<U+{:04X}>", u32::from(character));
 }
 
-/// Returns whether a character draws only itself.
+/// Returns whether a character is drawn as itself and does not affect its neighbours.
 pub fn is_plain(character: char) -> bool {
     if character.is_ascii() {
         return !character.is_ascii_control();
@@ -164,7 +164,8 @@ pub fn is_emoji(character: char) -> bool {
     )
 }
 
-/// A selector turns digits into keycaps.
+/// Returns whether a variation selector may follow a character: an emoji, or for example a digit,
+/// which it turns into a keycap.
 fn takes_a_selector(character: char) -> bool {
     is_emoji(character)
         || matches!(

@@ -8,9 +8,9 @@ use unicode_segmentation::UnicodeSegmentation;
 /// The maximum length in bytes of a compared line. Longer lines are not compared.
 const MAX_LINE: usize = 2000;
 
-/// Returns the byte ranges that differ in the old and in the new line. If hardly anything is the
-/// same, both lists are empty: the whole line is new, and highlighting parts of it would only
-/// distract.
+/// Returns the byte ranges that differ in the old and in the new line. If less than a quarter of a
+/// line stays the same, both lists are empty: the whole line is new, and highlighting parts of it
+/// would only distract.
 pub fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     if old.len() > MAX_LINE || new.len() > MAX_LINE {
         return (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! An inline terminal toolkit. Finished output is printed once and belongs to the terminal from
-//! then on; below it a small live region is redrawn. The toolkit does not depend on its
+//! An inline terminal toolkit. Finished output is printed once and then belongs to the terminal.
+//! Below this output a small live region is redrawn. The toolkit does not depend on its
 //! application.
 //!
 //! # Guarantees
@@ -15,10 +15,11 @@
 //!   guard process must do).
 //!
 //! # Layout
-//! - [`names`]: text of questions, with escapes for names that look alike
-//! - [`clean`], [`width`], [`style`], [`wrap`]: text and how it looks; [`TextLine`] holds it
+//! - [`names`]: the text of questions, with confusable names marked
+//! - [`clean`], [`width`], [`style`], [`wrap`]: safe text, its width, its style and its wrapping;
+//!   [`TextLine`] holds it
 //! - [`input`]: bytes to events, raw mode, the thread that reads
-//! - [`editor`]: a multi-line editor with chips, emacs and vi keys, undo, history
+//! - [`editor`]: a multi-line editor with chips, Emacs and vi keys, undo, history
 //! - [`paint`]: lines to bytes; [`screen`]: history, live region, views, the thread that writes
 //! - [`capabilities`]: the features of the terminal, from the environment and its replies
 //! - [`markdown`]: a streamed reply, committed block by block; [`code`]: syntax highlighting;
@@ -34,14 +35,14 @@
 //! let mut screen = Screen::new(size, ColorLevel::Ansi16);
 //! let mut reply = MarkdownCommitter::new(MarkdownLook { columns: 80, ..MarkdownLook::default() });
 //!
-//! // What is finished goes into the history, what is open into the live region, all in one frame.
+//! // Finished blocks go into the history, the open block into the live region, all in one frame.
 //! let finished = reply.push("A paragraph.\n\nAnd **half of");
 //! let mut rows = reply.open_rows(size.row_width(), 5);
 //! rows.push(TextLine::plain("> "));
 //! let region = LiveRegion { rows, ..LiveRegion::default() };
 //! let frames = screen.frames(&finished, &region);
 //! assert_eq!(frames.len(), 1);
-//! // The same again changes nothing.
+//! // Showing the same region again writes nothing.
 //! assert!(screen.frames(&[], &region).is_empty());
 //! ```
 //!

@@ -1,9 +1,9 @@
 //! Marks confusable characters in permission questions.
 //!
-//! A user who agrees to `config` must not have agreed to a name that contains a Cyrillic letter or an
-//! accent as a separate character. Questions show words unchanged only if they have the
-//! usual form: NFC-normalized, in one script, and not readable as an ASCII word. In any other word,
-//! every character beyond ASCII is shown as its code point.
+//! A user who approves `config` must not unknowingly approve a similar name that contains a
+//! Cyrillic letter or a separate combining accent. Questions show words unchanged only if they have
+//! the usual form: NFC-normalized, in one script, and not readable as an ASCII word. In any other
+//! word, every character beyond ASCII is shown as its code point.
 
 use crate::clean::{clean, is_emoji, is_plain, push_code_point};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark, is_nfc};
@@ -51,8 +51,8 @@ pub fn distinct_line(text: &str) -> String {
     distinct(text).replace('\n', "␊ ").replace('\t', "␉")
 }
 
-/// Returns whether a character is a word boundary: ASCII punctuation, for example a slash, a dot or
-/// a dash.
+/// Returns whether a character is a word boundary: any ASCII character except letters and digits,
+/// for example a slash, a dot or a space.
 fn ends_word(character: char) -> bool {
     character.is_ascii() && !character.is_ascii_alphanumeric()
 }
@@ -118,7 +118,7 @@ impl UnicodeScript {
         if character.is_ascii_digit() {
             return Some(Self::None);
         }
-        // Full-width letters, ligatures and mathematical letters are variants of a plain one.
+        // Full-width letters, ligatures and mathematical letters are variants of plain letters.
         let means_another = !std::iter::once(character).nfkc().eq([character]);
         if means_another || !is_plain(character) {
             return None;

@@ -1,8 +1,8 @@
 //! Restores the terminal in every case: panic, signal, exit, and even `kill -9`.
 //!
-//! This module installs nothing. [`RestoreState`] is shared with the writer thread. It always knows
-//! what must be undone. Once it was undone, no frame is drawn any longer. The program calls
-//! [`RestoreState::restore`] from its panic hook, on SIGTERM, SIGHUP and SIGINT, before it is
+//! This module installs nothing. [`RestoreState`] is shared with the writer thread and always
+//! records what must be undone. After the terminal was restored, no frame is drawn. The program
+//! calls [`RestoreState::restore`] from its panic hook, on SIGTERM, SIGHUP and SIGINT, before it is
 //! stopped, and when it exits. A guard process in its own session receives the terminal, the text
 //! of [`crate::input::SavedModes::encode`] and the reading end of a pipe, and calls [`watch`].
 
@@ -24,9 +24,9 @@ use crate::{
     paint::{TerminalControl, movement},
 };
 
-/// The shortest time to wait for the reply to the last query.
+/// The shortest time to wait for the reply to the final query.
 const FAREWELL: Duration = Duration::from_millis(100);
-/// The longest time to wait, for terminals that are known to be slow.
+/// The longest time to wait for this reply, for terminals that have been slow to reply.
 const SLOW_FAREWELL: Duration = Duration::from_secs(1);
 
 /// The state that must be undone to restore a terminal.
@@ -38,9 +38,9 @@ pub struct RestoreState {
     /// True if the terminal was restored. No frame may be drawn then.
     is_closed: AtomicBool,
     view: AtomicBool,
-    /// The number of rows from the cursor up to the first row of the live region, and the number of
-    /// its rows.
+    /// The number of rows from the cursor up to the first row of the live region.
     up: AtomicUsize,
+    /// The number of rows of the live region.
     rows: AtomicUsize,
     /// The time the terminal took to reply, in milliseconds.
     answered_after: AtomicU64,
@@ -73,13 +73,13 @@ impl RestoreState {
     }
 
     /// Records the time from [`TerminalControl::Queries`] to the last reply: over a slow
-    /// connection, the final query takes as long.
+    /// connection, the reply to the final query takes about as long.
     pub fn set_answered_after(&self, took: Duration) {
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.answered_after.store(took, Ordering::SeqCst);
     }
 
-    /// Returns the time to wait for the reply to the last query.
+    /// Returns the time to wait for the reply to the final query.
     fn final_wait(&self) -> Duration {
         let took = Duration::from_millis(self.answered_after.load(Ordering::SeqCst));
         took.saturating_mul(2).clamp(FAREWELL, SLOW_FAREWELL)

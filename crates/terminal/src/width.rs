@@ -1,5 +1,5 @@
-//! The width of text in cells. It is measured in grapheme clusters: ambiguous ones are narrow, and
-//! tabs go to the next multiple of 4.
+//! The width of text in cells. The width is measured in grapheme clusters. Clusters of ambiguous
+//! width are narrow, and tabs go to the next multiple of 4.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;

@@ -13,7 +13,7 @@ use crate::TempProject;
 /// - providers accept the definition,
 /// - the schema has no references, and its objects are closed,
 /// - an unknown parameter is rejected,
-/// - effects are deterministic and stay within the tool's declared access,
+/// - effects are deterministic, and read-only if the tool's declared access is,
 /// - every card has a title,
 /// - a call that claims to be read-only changes no file,
 /// - a cancelled call ends.

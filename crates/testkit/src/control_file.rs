@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft_contract::{ControlAccess, ControlNames, ControlRules, ControlledFiles};
 
-/// Rules that forbid commands to access files with this name.
+/// Rules that forbid commands to create or change files with this name.
 #[derive(Debug, Clone, Copy)]
 pub struct ControlFile(pub &'static str);
 

@@ -8,7 +8,8 @@
 //!   every mode
 //! - [`contract`]: checks that every tool must pass
 //! - [`http`]: a server with prepared replies; [`pages`]: a server for real browsers;
-//!   [`anthropic`]: builds such replies; [`strict`]: rejects requests that providers reject
+//!   [`anthropic`]: builds replies in Anthropic's format; [`strict`]: rejects requests that
+//!   providers reject
 //! - [`obedient_model`]: a fake model that follows simple prompts; [`model_line`]: a fake model
 //!   that a benchmark steers
 //! - [`measure`]: reports of benchmarks

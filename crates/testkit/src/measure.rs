@@ -32,7 +32,7 @@ pub fn median(samples: Vec<Duration>) -> Duration {
     percentile(samples, 50)
 }
 
-/// Returns the smallest sample that is not exceeded by `percent` percent of the samples.
+/// Returns the percentile `percent` of the samples, which is one of them.
 ///
 /// # Panics
 /// If `samples` is empty.

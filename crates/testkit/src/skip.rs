@@ -36,7 +36,8 @@ pub fn skip(what: &str) {
     }
 }
 
-/// Returns whether a program is not in `PATH`. If so, the calling test is reported as skipped; it must return.
+/// Returns whether a program is not in `PATH`. If so, reports the calling test as skipped; the test
+/// must then return.
 ///
 /// # Panics
 /// If all tests are required (`HAFT_TESTS_REQUIRE=all`).

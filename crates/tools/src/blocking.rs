@@ -5,8 +5,8 @@ use std::panic::resume_unwind;
 use haft_contract::ToolError;
 use tokio::task::spawn_blocking;
 
-/// Runs blocking work on a thread for such work. Work that has started always runs to its end, even
-/// if the caller is dropped, so a write is never left half done.
+/// Runs blocking work on a thread of the blocking pool. Work that has started always runs to its
+/// end, even if the caller is dropped, so a write is never left half done.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ToolError> {

@@ -1,4 +1,4 @@
-//! Address checks for HTTP hooks: names are resolved once, and every address is checked with the
+//! Address checks for HTTP hooks: a name is resolved once, and every address is classified with the
 //! same table that is used for the network of commands.
 
 use std::net::IpAddr;
@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use haft_contract::{BoxFuture, HostResolver};
 use haft_sandbox::network::{Host, NameResolver, SpecialAddress, SystemResolver};
 
-/// Resolves hosts for hooks. A numeric address from the user is used unchanged. The addresses of a
-/// name are checked, because others control them.
+/// Resolves hosts for hooks. Numeric addresses in a hook's URL are allowed, even private ones,
+/// because the user wrote them; unspecified, multicast and unnamed metadata addresses are refused.
+/// The addresses of a name are checked more strictly, because others control them.
 pub struct HookAddresses<R = SystemResolver>(pub R);
 
 impl<R: NameResolver> HostResolver for HookAddresses<R> {

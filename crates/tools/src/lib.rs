@@ -1,4 +1,4 @@
-//! The built-in tools: one file for each, one list of all.
+//! The built-in tools: one file per tool, and one list of all tools.
 //!
 //! A tool consists of a doc comment that the model reads, an input type, and a few methods. The
 //! journal does the work on files, and the search engine finds them. A tool turns the call into a
@@ -9,8 +9,8 @@
 //! - [`all`]: the list; adding a tool means one file and one line in this list
 //! - `browser`: `Browser`, pages in Chromium, based on [`haft_browser`]
 //! - `agent`: `Agent`, `SendMessage`, based on [`haft_contract::Subagents`]
-//! - `code`: `LSP`, and new problems after edits, based on [`LanguageServers`]
-//! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, based on
+//! - `code`: `LSP`, and reports of new diagnostics after edits, based on [`LanguageServers`]
+//! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `ReplaceInFiles`, `Undo`, based on
 //!   [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, based on [`haft_search::SearchEngine`]
 //! - `plan`: the task list and plan mode, based on [`haft_contract::SessionState`]; `memory`: notes
@@ -205,8 +205,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// A service that disables references to earlier results. For callers that may have forgotten
-/// earlier results, such as a program that serves many conversations.
+/// A service that disables references to earlier results. Provide it if the model may no longer
+/// have the earlier results, for example in a program that serves many conversations.
 #[derive(Debug, Clone, Copy)]
 pub struct AlwaysFullResults;
 
@@ -218,8 +218,8 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
 /// Returns the tools whose required services are available, adapted to the session.
 pub fn fitted(mut tools: Vec<Arc<dyn DynTool>>, services: &Services) -> Vec<Arc<dyn DynTool>> {
     tools.retain(|tool| tool.spec().profile.has_its_needs(services));
-    // The tool that finds deferred tools gets the list of them at the start. Tools that only wait
-    // for others are never deferred at this point.
+    // `ToolSearch` names these tools in its description. Tools that `for_session` defers, such as
+    // `Skill` without skills, are not in this list.
     let deferred = tools.iter().filter(|tool| tool.spec().profile.deferred);
     let deferred = DeferredTools::new(deferred.cloned().collect());
     let services = services.clone().with(Arc::new(deferred));
@@ -261,8 +261,8 @@ pub fn for_subagent(services: &Services) -> Services {
     services
 }
 
-/// Adds worktrees to services, for a session that reports its end
-/// ([`close`](haft_contract::WorktreeProvider::close)).
+/// Adds worktrees to services. The session must call
+/// [`close`](haft_contract::WorktreeProvider::close) when it ends.
 #[cfg(feature = "shell")]
 pub fn with_worktrees(services: Services) -> Services {
     let service = Arc::new(worktree::WorktreeService::default());
@@ -270,8 +270,8 @@ pub fn with_worktrees(services: Services) -> Services {
     services.with(service).with(Arc::new(maker))
 }
 
-/// Adds the services that the built-in tools need. Existing services are not replaced, so that sessions can
-/// share a search engine and a subagent can have its own journal.
+/// Adds the services that the built-in tools need. Existing services are not replaced, so that
+/// sessions can share a search engine and a subagent can have its own journal.
 ///
 /// `session_folder` is the folder for the undo journal, which is created with the first change, and
 /// for outputs that are too long. `cwd` is searched for files with the right name if a path does

@@ -1,6 +1,6 @@
 //! Numbers with their nouns.
 
-/// `1 line`, `2 lines`, `3 entries`, `4 matches`.
+/// Returns the number with its noun: `1 line`, `2 lines`, `3 entries`, `4 matches`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     let (stem, ending) = match noun {
         _ if number == 1 => (noun, ""),

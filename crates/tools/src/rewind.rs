@@ -12,7 +12,7 @@ use haft_journal::{
     UnitSummary, WriteGrant,
 };
 
-/// The maximum size of files that are read here, in bytes; longer ones are read only by the tools.
+/// The maximum size of a file that this module reads, in bytes.
 const MAX_SEEDED_BYTES: u64 = 64 << 20;
 
 const NO_JOURNAL: &str = "the session has no journal of files";
@@ -35,7 +35,7 @@ pub struct RewindOutcome {
 pub enum RewindError {
     /// The session has no journal.
     NoJournal,
-    /// Nothing was changed since.
+    /// No file was changed since the given time.
     Nothing,
     /// Another error.
     Failed(String),
@@ -51,7 +51,8 @@ pub fn record_read(services: &Services, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Restores files; with `preview` it only reports what that would do. `by` names the requester.
+/// Restores files to their state at `since`. With `preview`, only reports what would be restored.
+/// `by` names the requester.
 pub fn rewind(
     services: &Services,
     since: SystemTime,
@@ -92,7 +93,7 @@ pub fn changes(services: &Services, limit: usize) -> Result<Vec<UnitSummary>, St
     history.list(limit).map_err(|error| error.to_string())
 }
 
-/// Undoes changes; with `preview` it only reports what that would do. `by` names the requester.
+/// Undoes changes. With `preview`, only reports what would be undone. `by` names the requester.
 pub fn undo_changes(
     services: &Services,
     which: &UndoSelection,
@@ -111,8 +112,9 @@ pub fn undo_changes(
     undone.map_err(|error| error.to_string())
 }
 
-/// Appends a line to a file, which is created if it is missing. Without services the change is
-/// recorded in `undo`, where `haft undo` finds it. `by` names the requester.
+/// Appends a line to a file, which is created if it is missing. Without a journal in `services`,
+/// the change is recorded in the folder `undo`, where `haft undo` finds it. `by` names the
+/// requester.
 pub fn append_line(
     services: Option<&Services>,
     undo: &Path,

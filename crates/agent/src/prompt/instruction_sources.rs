@@ -82,7 +82,7 @@ impl InstructionSources {
         texts
     }
 
-    /// Returns only the memory files of a project.
+    /// Returns sources with the memory files of a project and without skills.
     pub(crate) fn for_project(cwd: &Path) -> Self {
         let places = ExtensionPlaces::for_project(cwd);
         Self::new(Memory::new(places, MemoryOptions::default()))

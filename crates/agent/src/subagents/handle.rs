@@ -15,8 +15,8 @@ use tokio::sync::{Notify, watch};
 use super::event_forwarder::SubagentInfo;
 use crate::{AgentHandle, Prompt};
 
-/// A handle on a subagent. It lives as long as the session. The agent itself is dropped when its
-/// task is done, and is created again from its transcript if it is resumed.
+/// A handle on a subagent. It outlives the agent itself, which is dropped when its task is done and
+/// is created again from its transcript if it is resumed.
 pub(super) struct SubagentHandle {
     pub(super) tag: Arc<SubagentInfo>,
     pub(super) kind: Arc<AgentDefinition>,
@@ -26,7 +26,7 @@ pub(super) struct SubagentHandle {
     pub(super) cancel: CancellationToken,
     /// Whether no call waits for the subagent.
     in_background: AtomicBool,
-    /// Is notified when the user asks to move the subagent to the background.
+    /// Wakes the waiting call when the user asks to move the subagent to the background.
     background_request: Notify,
     /// The file with its final text, written when its task is done.
     pub(super) output_file: PathBuf,
@@ -126,7 +126,7 @@ impl SubagentHandle {
     pub(super) async fn done(&self) -> Option<Arc<SubagentOutcome>> {
         let mut stage = self.stage.subscribe();
         let is_done = |stage: &SubagentStage| matches!(stage, SubagentStage::Done(_));
-        // It cannot fail, because `self` owns the sender.
+        // Waiting cannot fail, because `self` owns the sender.
         let _ = stage.wait_for(is_done).await;
         self.outcome()
     }
@@ -145,8 +145,8 @@ impl SubagentHandle {
         heard
     }
 
-    /// Called after a run. Returns the messages that arrived too late for it. Without any,
-    /// the subagent no longer accepts messages.
+    /// Returns the messages that arrived too late for the run that has just ended. Without such
+    /// messages, or if it was cancelled, the subagent no longer accepts messages.
     pub(super) fn stop_accepting(&self) -> Option<Prompt> {
         let mut late = None;
         self.stage.send_if_modified(|stage| {

@@ -6,14 +6,14 @@
 //! of read files, and a permission mode that is at most as permissive. Its transcript is
 //! `subagents/agent-ID.jsonl` in the session's folder, from which it can be resumed.
 //!
-//! - `subagent_pool`: the shared state and the known subagents; `spawner`: launches subagents at
-//!   one depth
-//! - `child`: creates a subagent; `tools`, `mode`: its tools and its permission mode
-//! - `own_tools`: tools of MCP servers that an agent kind defines
-//! - `task`: a running subagent, from its prompt to its report; `event_forwarder`: forwards its
-//!   events
+//! - `subagent_pool`: the shared state and the known subagents; `spawner`: launches subagents for
+//!   the calls of one agent
+//! - `build`: creates a subagent; `tools`, `mode`: its tools and its permission mode
+//! - `server_tools`: tools of MCP servers that an agent kind defines
+//! - `handle`: the handle of a subagent; `task`: a running subagent, from its prompt to its report;
+//!   `event_forwarder`: forwards its events
 //! - `main_agent`: a main agent of a certain agent kind
-//! - `record`: the metadata in its transcript
+//! - `transcript_record`: the metadata in a subagent's transcript
 
 mod build;
 mod event_forwarder;

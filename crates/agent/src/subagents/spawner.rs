@@ -1,4 +1,4 @@
-//! Launches subagents for the agents of one depth.
+//! Launches subagents for the calls of one agent.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -40,7 +40,7 @@ pub(crate) struct SubagentLauncher {
 
 /// The parent agent, whose calls launch subagents.
 pub(crate) struct ParentAgent {
-    /// Weak, because its services contain this spawner.
+    /// The engine of the parent. Weak, because its services contain the launcher.
     pub(crate) engine: Weak<Engine>,
     pub(crate) context: ContextView,
     pub(crate) model: Arc<dyn Model>,
@@ -82,7 +82,7 @@ impl SubagentLauncher {
         }
     }
 
-    /// Returns the spawner of a subagent that is launched here.
+    /// Returns the launcher for the calls of a subagent of this agent.
     pub(super) fn child_level(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -558,7 +558,7 @@ fn record_error(error: impl std::fmt::Display) -> ToolError {
     ToolError::Failed(format!("its transcript cannot be written: {error}"))
 }
 
-/// Returns a short id, because the model has to repeat it. It is unique in the session.
+/// Returns a random id. The id is short, because the model has to repeat it.
 fn new_id() -> String {
     let random = clock::random_id().simple().to_string();
     format!("a{}", &random[..12])

@@ -79,7 +79,7 @@ pub struct AgentServerTools {
     pub end: Option<BoxFuture<'static, ()>>,
 }
 
-/// Connects the servers; `None` if the kind defines none.
+/// Connects the MCP servers that an agent kind defines; `None` if it defines none.
 type ConnectAgentServers =
     dyn Fn(&AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> + Send + Sync;
 type LoadKindExtras = dyn Fn(&AgentDefinition) -> AgentKindExtras + Send + Sync;

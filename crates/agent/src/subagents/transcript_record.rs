@@ -16,7 +16,8 @@ use crate::transcript::{Transcript, read_shared};
 
 /// The type of the first line.
 const BEGINS: &str = "haft-agent";
-/// The type of the line that is written when its task is done; it may be resumed afterwards.
+/// The type of the line that is written when the subagent's task is done. The subagent may be
+/// resumed afterwards.
 const DONE: &str = "haft-agent-done";
 
 /// The identity of a subagent in the first line of its transcript.
@@ -48,7 +49,7 @@ pub(super) fn transcript_path(folder: &Path, id: &str) -> PathBuf {
 /// Receives each line of a transcript after it was written, with its file.
 pub(super) type TranscriptLineSink = dyn Fn(&Path, &str) + Send + Sync;
 
-/// Writes the metadata file that other readers expect next to a transcript.
+/// Writes the metadata file that other programs expect next to a subagent's transcript.
 pub(super) fn write_sidecar(
     path: &Path,
     tag: &SubagentInfo,

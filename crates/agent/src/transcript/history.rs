@@ -1,8 +1,8 @@
 //! A session's transcript for human readers: in order, with times, including the messages that a
 //! summary replaced, and with its subagents.
 //!
-//! [`load`](super::load) builds the conversation that a model receives; this module preserves what
-//! happened. Abandoned branches (after a rewind) are ignored here too.
+//! [`load`](super::load) builds the conversation that a model receives; this module returns what
+//! happened in the session. Both ignore abandoned branches (after a rewind).
 
 use std::{fs, path::Path, time::Duration};
 

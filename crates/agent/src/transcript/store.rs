@@ -1,7 +1,7 @@
 //! Stores for the lines of a session.
 //!
-//! The trait is small on purpose: today a file, later possibly a stream to another machine. A
-//! [`TranscriptStore`] locks its session: no second store can be opened for it at the same time.
+//! The trait is small, so that a store other than a file is easy to add, such as a stream to another
+//! machine. A [`FileStore`] locks its session: no second store can be opened for it concurrently.
 
 use std::{
     fmt::Debug,
@@ -19,7 +19,7 @@ use rustix::{
     io::Errno,
 };
 
-/// The time for which a locked file is retried.
+/// The time for which locking a file is retried.
 const LEFT_JUST_NOW: Duration = Duration::from_millis(300);
 
 /// The lines of one session.
@@ -248,7 +248,8 @@ pub(crate) fn read_shared(path: &Path) -> Result<Vec<String>, TranscriptStoreErr
     Ok(lines_of(&bytes, 0))
 }
 
-/// Opens a transcript. A link, a pipe or a device is an error: reading one could block, never end, or lead elsewhere.
+/// Opens a transcript. A symlink, a pipe or a device is an error: reading it could block, never end,
+/// or return another file's content.
 fn open_transcript(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
     let file = options.custom_flags(flags).open(path)?;
@@ -258,7 +259,7 @@ fn open_transcript(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns whether a transcript is at this path; a link to one is not.
+/// Returns whether a transcript is at this path. A symlink is not a transcript.
 pub(crate) fn is_transcript(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
 }

@@ -90,7 +90,7 @@ impl Transcript {
         }
     }
 
-    /// Creates the writer of a new conversation in the same session process.
+    /// Creates the writer of a new conversation in the same process.
     pub(crate) fn start_next(&self, store: Arc<dyn TranscriptStore>, session: SessionId) -> Self {
         let facts = self.state().metadata.clone();
         Self::new(
@@ -265,7 +265,7 @@ impl Transcript {
         self.state().write(&*self.store, line);
     }
 
-    /// Returns the write error, the first time that it is called after the error.
+    /// Returns the first write error, once: later calls return `None`.
     pub(crate) fn take_error(&self) -> Option<String> {
         let mut state = self.state();
         let trouble = state.write_error.clone().filter(|_| !state.error_reported);

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) use tree::SnapshotNode;
 use tree::{AxTree, FrameTrees};
 
-/// The maximum number of frames whose content is included.
+/// The maximum number of frames, besides the main frame, whose content is included.
 const MAX_FRAMES: usize = 50;
 /// The time limit for the tree of a very large page.
 const TREE_TIMEOUT: Duration = Duration::from_secs(60);

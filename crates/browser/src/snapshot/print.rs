@@ -8,7 +8,7 @@ const MIN_SHARE: usize = 60;
 /// The number of lines to show before and after a match.
 const AROUND: usize = 2;
 
-/// Returns every line of a tree, without its root.
+/// Returns every line of a tree. A root that is the page has no line.
 pub(super) fn lines(root: &SnapshotNode) -> Vec<String> {
     fn add(node: &SnapshotNode, depth: usize, lines: &mut Vec<String>) {
         lines.push(format!("{}{}", "  ".repeat(depth.min(40)), node.line()));
@@ -199,7 +199,8 @@ pub(super) fn lines_around(lines: &[String], text: &str, most: usize) -> String 
     out
 }
 
-/// Returns up to three lines that contain the first letters of any word of `text`.
+/// Returns up to three lines that contain the first four letters of any word of `text`. Words of one
+/// or two letters are ignored.
 pub(super) fn similar_lines(lines: &[String], text: &str) -> Vec<String> {
     let wanted: Vec<String> = text
         .split_whitespace()

@@ -46,8 +46,8 @@ struct AxNode {
     backend: Option<i64>,
 }
 
-/// A node id, which Chromium sends as a string. Parsed to a number because there are twice as many
-/// as nodes.
+/// A node id. Chromium sends it as a string; it is stored as a number to save memory, because a tree
+/// contains about twice as many ids as nodes.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Hash)]
 #[serde(try_from = "String")]
 struct AxId(i64);
@@ -100,7 +100,7 @@ trait KeepFilter {
 }
 
 impl KeepFilter for AxNode {
-    /// Excludes inline text boxes, which repeat a text split into lines.
+    /// Excludes line breaks, and inline text boxes, which repeat a text split into lines.
     fn is_kept(&self) -> bool {
         !matches!(self.role(), "InlineTextBox" | "LineBreak")
     }
@@ -165,7 +165,7 @@ fn text_of(value: Option<&AxValue>) -> &str {
         .unwrap_or_default()
 }
 
-/// A line with its children.
+/// A line of a snapshot, with its children.
 #[derive(Clone)]
 pub(crate) struct SnapshotNode {
     pub(crate) role: String,

@@ -6,8 +6,9 @@ use clap::CommandFactory;
 
 use super::{Cli, foreign_commands};
 
-/// Returns whether the arguments are a prompt. A command as the first word is a command. `-p` and the format flags
-/// mean that everything else is a prompt.
+/// Returns whether the arguments are a prompt and not a command. If the first argument is a command, they are not.
+/// Otherwise they are a prompt if they contain `-p` or a format flag, or if no argument is a command and not all of
+/// them ask for help or the version.
 pub(super) fn is_headless(args: &[OsString]) -> bool {
     let words: Vec<&str> = args
         .iter()

@@ -1,7 +1,7 @@
-//! Commands of other programs that users try. haft does not send them to a model as a prompt, nor the names of haft's
-//! commands: a mistyped command must not cost money.
+//! Rejects prompts that are only the name of a command, of another program or of haft. They are not sent to a model,
+//! because a mistyped command must not cost money.
 
-/// The names of such commands, and what to do instead.
+/// Commands of other programs, each with a text that says what to do instead.
 const INSTEAD: [(&str, &str); 8] = [
     (
         "update",
@@ -40,7 +40,7 @@ const INSTEAD: [(&str, &str); 8] = [
     ),
 ];
 
-/// Returns the names of such commands.
+/// Returns the names of other programs' commands that haft rejects.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     INSTEAD.iter().map(|(name, _)| *name)
 }

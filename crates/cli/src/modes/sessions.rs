@@ -18,7 +18,7 @@ use crate::{
     session, show,
 };
 
-/// The number of characters of the first prompt in the list.
+/// The maximum number of characters of a title or first prompt in the list.
 const ABOUT: usize = 60;
 
 pub(crate) fn run(args: &SessionArgs, asked: &SessionsCommand) -> anyhow::Result<Exit> {

@@ -18,8 +18,8 @@ const OURS: [&str; 7] = [
     "\u{1b}[33m",
 ];
 
-/// Cleans a text like [`clean`], but keeps the sequences of `Style`. Data in the text must have
-/// been cleaned before; data that was not cleaned can only contain sequences that haft itself uses.
+/// Cleans a text like [`clean`], but keeps the sequences of `ConsoleStyle`. Data in the text must
+/// have been cleaned before. Data that was not cleaned cannot produce any other sequence.
 pub(super) fn clean_drawing(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;

@@ -10,7 +10,7 @@ use haft_models::ModelEvent;
 
 use super::{ConsoleStyle, card, clean, drawn, line, part, warn_drawn};
 
-/// The maximum number of lines of a card.
+/// The number of lines to which a longer card is cut. A card with one line more is not cut.
 const MAX_CARD: usize = 10;
 
 /// Prints the model's reply as it arrives, and each call once it is finished.

@@ -23,7 +23,7 @@ use super::{
 enum ScreenTextKind {
     /// Plain text from any source.
     Text,
-    /// Text with the colours of a `Style`. Data in it has already been cleaned.
+    /// Text with the colours of a [`ConsoleStyle`]. Data in it has already been cleaned.
     Drawing,
     Json,
 }
@@ -163,7 +163,8 @@ impl ManyLines {
     }
 }
 
-/// The writer of log lines. Writes each to stderr in one piece.
+/// The writer of log lines. Writes each in one piece: to the file of [`log_to`] if it was called,
+/// otherwise to stderr.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogLines;
 

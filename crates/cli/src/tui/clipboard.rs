@@ -26,8 +26,8 @@ pub(crate) struct CopyOutcome {
     pub(crate) controls: Vec<TerminalControl>,
 }
 
-/// Copies a text with tmux, a clipboard program of the desktop, or the terminal; a text that is too
-/// long goes to a file.
+/// Copies a text with tmux, a clipboard program of the desktop, or the terminal. A text that is too
+/// long for the terminal is saved in a file.
 pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
     let said = |said: String| CopyOutcome {
         message: said,

@@ -1,5 +1,5 @@
-//! The prompt history and the current draft: `haft/history.jsonl` and `haft/drafts/` in the folder
-//! of `trust.json`. Everything here waits for the disk, so it must not run on the drawing thread.
+//! The prompt history and the current draft: `haft/history.jsonl` and `haft/drafts/` in the user's
+//! settings folder. Everything here waits for the disk, so it must not run on the drawing thread.
 //!
 //! Several processes may write concurrently. A line is appended under a file lock. A process that
 //! gets the lock of a file that was replaced in the meantime opens the new one. A draft belongs to
@@ -154,10 +154,10 @@ impl HistoryFile {
         }
     }
 
-    /// Trims the file if it is too long. The lock is held until then.
+    /// Trims the file if it is too long. Holds the lock until the trimmed file has replaced it.
     fn trim(&self, mut file: File) -> io::Result<()> {
         let length = file.metadata()?.len();
-        // An entry has at least 80 bytes, so shorter files need not be counted.
+        // Most entries have more than 80 bytes, so the entries of shorter files are not counted.
         let may_be_long = length > (MAX_ENTRIES as u64) * 80;
         if !may_be_long {
             return Ok(());

@@ -1,5 +1,5 @@
 //! Key handling. A key goes to the first of these that uses it: a view, the history search, a
-//! question, completions, the application, the editor.
+//! question, the user's key bindings, completions, the application, the editor.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The interactive terminal user interface, a front end that contains no session logic.
 //!
 //! - `ui`: the main thread with all state, and its helper threads; `driver`: opens and follows the
-//!   session; `guard`: restores the terminal in any case
+//!   session; `guard`: a process that restores the terminal if this one cannot
 //! - `app`: the state and its transitions; `keys`: key handling; `events`: session events
 //! - `region`: the part of the screen below the history; `reply`, `running_calls`, `cards`, `queue`,
 //!   `status`: its components
@@ -232,8 +232,8 @@ fn listen_to_signals(runtime: &Runtime, sender: Sender<UiEvent>) -> anyhow::Resu
     Ok(())
 }
 
-/// Ends the process if it takes too long to end, because no program reads its terminal any longer. The guard then
-/// restores the terminal, once a program reads it again.
+/// Exits after [`MAX_END`] if the process has not ended by then, for example because no program reads its terminal any
+/// longer. The guard restores the terminal as soon as a program reads it again.
 fn end_at_the_latest() {
     thread::spawn(|| {
         thread::sleep(MAX_END);

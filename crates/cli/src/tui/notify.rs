@@ -7,7 +7,7 @@ use haft_terminal::{
     paint::{NotifyChannel, ProgressState, TerminalControl},
 };
 
-/// The minimum duration of a run whose end is notified.
+/// The minimum duration of a run after which the user is notified of its end.
 pub(crate) const LONG_RUN: Duration = Duration::from_secs(10);
 
 /// If the terminal does not report its focus, a user who typed nothing for this long is assumed to

@@ -40,7 +40,7 @@ pub(crate) type ViewJob = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
 /// An action that a view requests.
 pub(crate) enum ViewEffect {
-    /// Runs the job and passes its result to [`View::loaded`] of the same view.
+    /// Runs the job and passes its result to [`FullScreenView::loaded`] of the same view.
     Job(ViewJob),
     /// Copies the text to the clipboard.
     Copy(String),

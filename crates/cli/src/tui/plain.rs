@@ -159,7 +159,7 @@ enum PlainOutcome {
     Answered(Result<String, String>),
     /// The command was queued.
     Queued,
-    /// The line is a message after all.
+    /// The line is not a known command and is sent as a message.
     Message(String),
     /// A question must be asked first.
     Asks(OwnQuestion),
@@ -543,7 +543,7 @@ impl PlainUi {
         }
     }
 
-    /// Handles Ctrl-C: stops the run. If none is in progress, a second Ctrl-C exits.
+    /// Handles Ctrl-C: stops the run. A second Ctrl-C within [`TWICE`] exits.
     fn interrupt(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let is_second = self

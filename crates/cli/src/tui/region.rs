@@ -1,5 +1,5 @@
-//! The live region. From the top: the open block of the reply, running calls, question, working
-//! row, queue, editor, hint, status.
+//! The live region. From the top: the open block of the reply, running calls, tasks, question,
+//! working row, queue, editor, completions or history search, and the hint or the status row.
 
 use std::time::Instant;
 
@@ -114,7 +114,7 @@ impl App {
         }
     }
 
-    /// Returns the quarters of a second since the run began.
+    /// Returns the number of quarter seconds since the run began.
     fn step(&self, now: Instant) -> usize {
         let since = self.run.as_ref().map_or(now, |run| run.since);
         let elapsed = now.saturating_duration_since(since).as_millis();

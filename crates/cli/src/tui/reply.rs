@@ -5,7 +5,7 @@ use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine};
 
 use super::{cards::one_line, ui_style::UiStyle};
 
-/// The number of bytes of the thinking text that are kept for its single row.
+/// The number of bytes to which the thinking text is trimmed. One row shows its end.
 const THOUGHT: usize = 400;
 
 /// The reply that streams in.

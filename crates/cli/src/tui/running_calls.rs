@@ -33,7 +33,8 @@ struct RunningCall {
     tail: String,
     note: String,
     agent: Option<AgentProgress>,
-    /// A question about the call is open. It does not run yet, and the question shows it.
+    /// Whether a question about the call is open. The call does not run yet, and the question shows
+    /// it.
     is_held: bool,
 }
 
@@ -72,7 +73,7 @@ impl RunningCalls {
     /// they are allowed.
     pub(crate) fn hold(&mut self, is_held: impl Fn(&str) -> bool, now: Instant) {
         for call in &mut self.calls {
-            // A call that has printed output runs already, even if it asks for more.
+            // A call that has printed output is already running, even if it asks another question.
             call.is_held = call.bytes == 0 && is_held(&call.tool_use_id);
             if call.is_held {
                 call.since = now;

@@ -97,8 +97,8 @@ pub(crate) struct LayerStack {
     cache: Arc<dyn Layer>,
     timeout: Arc<dyn Layer>,
     more: Vec<Arc<dyn Layer>>,
-    /// At least one tool of the session uses the cache, so every call that changes anything must
-    /// empty it.
+    /// Whether at least one tool of the session uses the cache, so that every call that changes
+    /// anything must empty it.
     keeps_answers: AtomicBool,
 }
 
@@ -117,7 +117,7 @@ impl LayerStack {
         }
     }
 
-    /// Announces tools that may be called from now on.
+    /// Registers tools that may be called from now on.
     pub(crate) fn register_tools<'a>(&self, tools: impl IntoIterator<Item = &'a ToolSpec>) {
         if tools.into_iter().any(|spec| spec.profile.cache.is_some()) {
             self.keeps_answers.store(true, Ordering::SeqCst);

@@ -43,7 +43,7 @@ use crate::{
 const DEFERRED: &str = "A hook has deferred this call: it has not run. When the conversation \
                         continues, repeat it as the only call.";
 
-/// A call that may run. Only `admit` can create one, because the fields are private to this file.
+/// A call that may run. Only `admit` can create one, because the fields are private to this module.
 #[derive(Debug)]
 pub struct AdmittedCall {
     prepared: PreparedCall,
@@ -222,7 +222,7 @@ impl CallAdmission<'_> {
                         &self.path_context,
                     );
                     let reading_facts = read_command(facts, self.path_context.clone());
-                    // Boxed like everything that few calls need, so that the future of every call
+                    // Boxed, like all work that few calls need, so that the future of every call
                     // stays small.
                     let hooks_and_facts = Box::pin(async { tokio::join!(hooks, reading_facts) });
                     // A hook may run for minutes. An interrupt does not wait for it.
@@ -345,8 +345,8 @@ impl CallAdmission<'_> {
         }
     }
 
-    /// Returns why a call may run: the deciding rule, or who approved the call and why approval was
-    /// needed.
+    /// Returns the reason why a call may run: the deciding rule, or the approver and the reason why
+    /// approval was needed.
     fn reason_text(&self, ask_text: Option<String>, allow_text: String) -> String {
         let approval = match self.effects.approval {
             ApprovalSource::Config => return allow_text,

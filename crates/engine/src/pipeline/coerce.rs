@@ -1,9 +1,9 @@
 //! Schema-driven repairs of the arguments that models write.
 //!
 //! Models send `"10"` for 10, `"true"` for true, whole lists and objects as a JSON string, and
-//! `null` for values they omit. If the schema requires one and the value can only mean that, the
-//! value is converted and the repair is recorded. Nothing is guessed: ambiguous values are left to
-//! the validation, which rejects them.
+//! `null` for values they omit. If the schema requires the other type and the value has only one
+//! possible meaning, the value is converted and the repair is recorded. Nothing is guessed:
+//! ambiguous values are left to the validation, which rejects them.
 
 use serde_json::{Map, Number, Value};
 

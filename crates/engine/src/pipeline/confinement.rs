@@ -15,8 +15,8 @@ const SHELL_TOOL: &str = "Bash";
 /// A command line for each sandbox that most sessions need: one that only reads, one that writes.
 const SAMPLE_LINES: [&str; 2] = ["true", "./program"];
 
-/// Computes the confinement of a call's command, on a blocking thread. If that fails, it is the
-/// strictest.
+/// Computes the confinement of a call's command, on a blocking thread. If that fails, returns the
+/// strictest confinement.
 pub(super) async fn resolve_confinement(policy: &Policy, facts: CallFacts) -> Confinement {
     let policy = policy.clone();
     let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));

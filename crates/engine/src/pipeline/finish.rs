@@ -76,7 +76,7 @@ pub(crate) fn finish(
     }
 }
 
-/// Removes empty blocks, which providers reject.
+/// Removes empty blocks, which providers reject. If no block is left, adds a placeholder.
 fn never_empty(content: &mut Vec<Content>, name: &str) {
     content.retain(|block| block.as_text().is_none_or(|text| !text.trim().is_empty()));
     if content.is_empty() {

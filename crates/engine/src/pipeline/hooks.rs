@@ -19,14 +19,14 @@ use crate::{
 /// The merged output of the PreToolUse hooks, before permissions are evaluated.
 #[derive(Debug, Default)]
 pub(super) struct PreToolHooks {
-    /// The hooks deny the call: the text for the model.
+    /// The text for the model, if the hooks deny the call.
     pub(super) denied: Option<String>,
     pub(super) permission: HookPermission,
     /// The input that replaces the original one.
     pub(super) updated_input: Option<Value>,
-    /// The hooks defer the call.
+    /// Whether the hooks defer the call.
     pub(super) deferred: bool,
-    /// A hook requires that the user is asked: its name and reason.
+    /// The name and reason of a hook that requires that the user is asked, if any.
     pub(super) ask_reason: Option<String>,
     pub(super) notes: HookNotes,
 }
@@ -304,8 +304,9 @@ fn event_after(outcome: &ExecutedCall) -> HookEventKind {
     }
 }
 
-/// Runs the PostToolUse hooks. They may add to the text that the model reads, and replace an output
-/// with another of the same structure.
+/// Runs the PostToolUse hooks, or the PostToolUseFailure hooks if the call failed. They may add to the
+/// text that the model reads. PostToolUse hooks may replace the output with another of the same
+/// structure.
 pub(crate) async fn run_post_tool_use(
     engine: &Engine,
     outcome: &mut ExecutedCall,
@@ -421,7 +422,8 @@ fn replace(output: &mut ToolOutput, new: &Value) {
     }
 }
 
-/// Returns whether both values have the same type and, for objects, the same keys.
+/// Returns whether both values have the same type. Objects must also have the same keys, with values
+/// of the same types; if the old value of a key is null, the new object may omit or change it.
 fn has_same_shape(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {

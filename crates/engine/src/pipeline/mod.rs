@@ -37,7 +37,8 @@ pub(crate) use {
     prepare::{InputAuthor, prepare},
 };
 
-/// The marker that session readers search for where the user interrupted running tools.
+/// The marker of an interrupt by the user while tools were running. Programs that read transcripts
+/// search for it.
 pub const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 
 /// The result of a finished call, with parts for the model, programs and the user.
@@ -49,7 +50,7 @@ pub struct CallResult {
     pub id: String,
     /// The tool's own name, even if an alias was called.
     pub name: String,
-    /// The call failed or did not run.
+    /// Whether the call failed or did not run.
     pub is_error: bool,
     /// The content that the model reads; never empty.
     pub content: Vec<Content>,
@@ -108,7 +109,7 @@ pub struct Metadata {
     /// Set if the call was denied.
     #[serde(skip)]
     pub denied: Option<DenialSource>,
-    /// A hook has deferred the call: it has not run, and must be made again later.
+    /// Whether a hook has deferred the call. It has not run then, and must be made again later.
     #[serde(skip)]
     pub deferred: bool,
     /// The time from the start of the call to its result, including the time spent waiting for the
@@ -199,9 +200,9 @@ pub(crate) struct EarlyResult {
     // Boxed, so that `Result`s with this error stay small.
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<ArgumentRepair>,
-    /// The call was denied; `None` if it was invalid.
+    /// The source of the denial; `None` if the call was not denied.
     pub(crate) denied: Option<Box<DenialSource>>,
-    /// A hook has deferred it.
+    /// Whether a hook has deferred the call.
     pub(crate) deferred: bool,
     /// Notes by hooks.
     pub(crate) notes: Box<HookNotes>,

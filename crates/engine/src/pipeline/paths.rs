@@ -40,7 +40,7 @@ pub(super) fn make_absolute(
 fn expand(name: &str, path: &mut String, place: &PathContext, problems: &mut Vec<String>) {
     if path.len() > MAX_PATH {
         let length = path.len();
-        // The rest of the pipeline does not process the path.
+        // Truncated, so that the rest of the pipeline does not process the whole path.
         path.truncate(path.floor_char_boundary(32));
         problems.push(format!(
             "`{name}` has {length} bytes; a path has at most {MAX_PATH}"
@@ -61,8 +61,8 @@ fn expand(name: &str, path: &mut String, place: &PathContext, problems: &mut Vec
     }
 }
 
-/// Resolves `~`, `.` and a relative start. `..` stays: after a symlink it leads to another place
-/// than its text suggests, so only the resolver that follows links may remove it.
+/// Resolves `~`, `.` and a relative start. `..` is kept: after a symlink, it leads to a different
+/// directory than its text suggests, so only the resolver that follows links may remove it.
 fn absolute(path: &Path, cwd: &Path, home: Option<&Path>) -> PathBuf {
     let path = match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),

@@ -28,7 +28,7 @@ pub struct PreparedCall {
     pub(super) tool: Arc<PoolTool>,
     pub(super) bound: Box<dyn BoundCall>,
     pub(super) repairs: Vec<ArgumentRepair>,
-    /// The properties of its effects that must not change with the files.
+    /// The kind of the call's effects, computed only once, so that it does not change with the files.
     effects_kind: OnceLock<EffectsKind>,
     /// The effects that were computed last, to be reused by `admit`.
     last_effects: Mutex<Option<Effects>>,
@@ -38,11 +38,11 @@ pub struct PreparedCall {
 /// it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EffectsKind {
-    /// The call changes nothing.
+    /// Whether the call changes nothing.
     pub(crate) is_read_only: bool,
-    /// The call may be dropped at any time.
+    /// Whether the call may be dropped at any time.
     pub(crate) may_be_dropped: bool,
-    /// The call may change the session.
+    /// Whether the call may change the session.
     pub(crate) patches: bool,
 }
 
@@ -56,9 +56,9 @@ impl PreparedCall {
         effects
     }
 
-    /// Takes the effects for the permission decision. Those of a read-only call are reused once, as
-    /// computed when it was its turn: each of its paths is resolved again, and the tool opens only
-    /// what they resolve to.
+    /// Takes the effects for the permission decision. The effects that were computed when the call
+    /// was scheduled are reused once if the call is read-only. This is safe, because each of its
+    /// paths is resolved again, and the tool opens only the resolved files.
     pub(super) fn take_effects(&self) -> Effects {
         let found = self.last_effects().take().filter(Effects::is_read_only);
         found.unwrap_or_else(|| self.bound.effects())

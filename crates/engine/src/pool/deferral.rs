@@ -15,15 +15,16 @@ use haft_contract::{ToolRole, ToolSpec};
 
 use super::{PoolTool, ToolFilters, definitions::estimated_tokens};
 
-/// The deferral of tools.
+/// The condition under which tools are deferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DeferralMode {
-    /// Tools that can be deferred are.
+    /// All tools that can be deferred are deferred.
     #[default]
     On,
     /// No tool is deferred, and the tool that finds deferred ones is not offered.
     Off,
-    /// Tools that can be deferred are, as soon as their definitions reach this number of tokens.
+    /// All tools that can be deferred are deferred if their definitions together have at least this
+    /// number of tokens.
     At(usize),
 }
 

@@ -20,7 +20,7 @@ pub struct ToolFilters {
     pub simple: bool,
     /// Tools that are banned, built-in or not.
     pub deny: Vec<String>,
-    /// The deferral of tools.
+    /// The condition under which tools are deferred.
     pub deferral: DeferralMode,
     /// The approximate token budget for the definitions sent with every request; tools beyond it
     /// are deferred. `None`: unlimited.

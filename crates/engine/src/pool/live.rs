@@ -84,7 +84,8 @@ impl LivePool {
             Some(view) => view(&all).deferred(),
             None => all.deferred(),
         };
-        // Done only once, so that its definition stays the same when tools are added and removed.
+        // Done only when the view changes, so that the definition of the tool that finds others
+        // stays the same when tools are added and removed.
         all.set_finder_targets(findable, services);
         state.view = view;
         state.set(all, &self.deferred);

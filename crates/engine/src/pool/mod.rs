@@ -1,6 +1,6 @@
 //! The pool: the available tools, and which of them the model sees.
 //!
-//! It is determined in three layers. The cargo features of the tool families decide what is
+//! The pool is determined in three layers. The cargo features of the tool families decide what is
 //! compiled in, in the crate that lists them. [`filter`] decides at run time. [`merge`] puts the
 //! remaining tools into one order, which does not change during the session because providers cache
 //! by prefix. Tools that are added later come after them: `live` exchanges the whole pool between
@@ -148,7 +148,7 @@ impl Pool {
         let kept: Vec<_> = kept.cloned().collect();
         let mut deferred = self.deferred.clone();
         if !kept.iter().any(|tool| is_finder(tool.spec())) {
-            // Without the tool that finds them they could not be used.
+            // Without the tool that finds them, deferred tools of servers could not be used.
             let of_servers = kept.iter().map(|tool| tool.spec());
             let of_servers = of_servers.filter(|spec| spec.profile.origin.server().is_some());
             of_servers.for_each(|spec| {
@@ -184,7 +184,7 @@ impl Pool {
             .find(|tool| tool.name == name || tool.aliases.iter().any(|alias| alias == name))
     }
 
-    /// Returns the server of a tool with this name that was removed.
+    /// Returns the server of the removed tool with this name, if any.
     pub fn withdrawn(&self, name: &str) -> Option<&str> {
         self.withdrawn.get(name).map(String::as_str)
     }

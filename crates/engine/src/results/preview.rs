@@ -3,7 +3,7 @@
 /// The number of characters in each of the two parts.
 const EACH: usize = 1_000;
 
-/// Returns the beginning and the end of a text that is longer than both, and the size of the gap.
+/// Returns the beginning and the end of a text, and the size of the gap between them.
 pub(super) fn preview(text: &str) -> String {
     let head = head(text, EACH);
     let tail = tail(&text[head.len()..], EACH);

@@ -3,7 +3,7 @@
 //!
 //! Nested calls never ask the user, and their messages and patches do not reach the conversation or
 //! the session. The hook notes of a call made inside another call are reported with that call's
-//! result. The permission updates of its hooks are applied.
+//! result. Permission updates by the hooks of nested calls are applied.
 
 use std::{
     any::Any,
@@ -43,11 +43,11 @@ pub(super) struct CallRun<'a> {
     pub(super) slot: &'a mut CallSlot,
     /// The time at which the call was started. It may then have waited for a slot.
     pub(super) started: Instant,
-    /// The observer to notify when it starts.
+    /// The observer to notify when the call starts.
     pub(super) observer: Option<&'a dyn CallObserver>,
-    /// The hook notes of calls that it made itself.
+    /// The hook notes of calls that this call made itself.
     pub(super) inner: Option<&'a NestedNotes>,
-    /// Its patches are applied: it may change the working directory.
+    /// Whether the patches of the call are applied, such as a change of the working directory.
     pub(super) patches: bool,
 }
 
@@ -89,8 +89,7 @@ impl CallRun<'_> {
         if let Some(inner) = self.inner {
             notes.extend(inner.take());
         }
-        // Boxed like everything that few calls need; otherwise the future of each call would be as
-        // large as the largest.
+        // Boxed, like all work that few calls need, so that the future of every call stays small.
         if !hooks::is_silent_after(engine, &outcome) {
             let after = Box::pin(hooks::run_post_tool_use(
                 engine,
@@ -176,7 +175,7 @@ impl NestedNotes {
     }
 }
 
-/// Returns access to nested calls outside any call.
+/// Returns a runner for nested calls outside any call.
 pub(super) fn nested_calls(shared: &Arc<SchedulerShared>) -> NestedCalls {
     NestedCalls::from_runner(Arc::new(NestedRunner {
         shared: Arc::downgrade(shared),
@@ -184,7 +183,7 @@ pub(super) fn nested_calls(shared: &Arc<SchedulerShared>) -> NestedCalls {
     }))
 }
 
-/// Returns access to nested calls inside one call, whose result includes their hook notes.
+/// Returns a runner for nested calls inside one call, whose result includes their hook notes.
 pub(super) fn nested_calls_within(
     shared: &Arc<SchedulerShared>,
     outer: &NestedNotes,

@@ -49,7 +49,7 @@ struct BatchInner {
     pool: Arc<Pool>,
     cancel: CancellationToken,
     state: Mutex<BatchState>,
-    /// Is notified when a call has ended.
+    /// Wakes the reader of results when a call has ended.
     call_ended: Notify,
     observer: Mutex<Option<Arc<dyn CallObserver>>>,
 }
@@ -75,7 +75,7 @@ struct BatchCall {
     tool_use: (String, String),
     stage: CallStage,
     claims: CallClaims,
-    /// The value of `fences` when the claims were computed.
+    /// The value of `exclusive_ended` when the claims were computed.
     claims_version: u64,
     /// The version of the context with which the call was prepared.
     context_version: u64,

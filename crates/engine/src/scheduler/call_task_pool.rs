@@ -67,7 +67,7 @@ impl<W: PoolableTask> ReusableTask<W> {
         let own = Arc::clone(&slot);
         let runs = Box::pin(async move {
             loop {
-                // It is only polled after a task was put into the slot, so it needs no waker.
+                // This future is only polled after a task was put into the slot, so it needs no waker.
                 let work = poll_fn(|_| take(&own)).await;
                 work.run().await;
                 *locked(&own) = TaskSlot::Empty;
@@ -98,7 +98,7 @@ fn take<W>(desk: &Mutex<TaskSlot<W>>) -> Poll<W> {
 
 /// A call that runs in a pooled allocation.
 pub(super) struct PooledCall<W> {
-    /// `None` once it has finished.
+    /// The allocation; `None` once the call has finished.
     task: Option<ReusableTask<W>>,
     pool: Arc<CallTaskPool<W>>,
 }

@@ -14,8 +14,8 @@ pub trait CallListener: Send + Sync {
     /// Called when a call has finished.
     fn on_call_ended(&self, ended: &EndedCall<'_>);
 
-    /// Called for a call that was answered before its permission was evaluated, because it is
-    /// invalid.
+    /// Called for a call of a reply that was answered before its permission was evaluated, because
+    /// it is invalid.
     fn on_call_not_evaluated(&self, result: &CallResult) {
         let _ = result;
     }

@@ -147,7 +147,7 @@ impl Scheduler {
         offer.clone()
     }
 
-    /// Returns access to nested calls outside any call.
+    /// Returns a runner for nested calls outside any call.
     pub fn nested_calls(&self) -> NestedCalls {
         call::nested_calls(&self.shared)
     }
@@ -164,8 +164,8 @@ impl Scheduler {
         self.start_batch_until(cancel).await
     }
 
-    /// Like [`start_batch`](Self::start_batch), but `cancel` interrupts the batch too. It should be a child of
-    /// the session's token.
+    /// Like [`start_batch`](Self::start_batch), but `cancel` interrupts the batch. It should be a
+    /// child of the session's token.
     pub async fn start_batch_until(&mut self, cancel: CancellationToken) -> CallBatch<'_> {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;

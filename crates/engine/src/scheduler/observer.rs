@@ -22,8 +22,8 @@ pub trait CallObserver: Send + Sync {
     /// invalid do not get here.
     fn on_started(&self, call: &AdmittedCall);
 
-    /// Called with the result of a call that has ended. This includes calls that never started,
-    /// unless they ended immediately when they were pushed.
+    /// Called with the result of a call that has ended. This includes denied calls, but not calls
+    /// that are invalid or were interrupted before they began.
     fn on_ended(&self, finished: &CallResult);
 
     /// May take the result of a call without patches as soon as it ends. The batch does not return

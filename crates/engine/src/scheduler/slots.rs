@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct CallSlot {
     slots: Arc<Semaphore>,
     permit: Option<OwnedSemaphorePermit>,
-    /// The time for which it was released.
+    /// The time for which the slot was released.
     waited: Duration,
 }
 
@@ -38,7 +38,7 @@ impl CallSlot {
         }
     }
 
-    /// Releases the slot while a future runs that is not our own work.
+    /// Releases the slot while a future runs that only waits, for example for the user.
     pub(crate) async fn release_while<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         self.permit = None;
         let since = Instant::now();
@@ -48,7 +48,7 @@ impl CallSlot {
         answer
     }
 
-    /// Returns the time for which it was released so far.
+    /// Returns the time for which the slot was released so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }

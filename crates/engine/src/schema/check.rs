@@ -16,7 +16,7 @@ use super::{
     unique::repeated,
 };
 
-/// The steps that a match of a pattern costs.
+/// The number of steps that a pattern match costs.
 const PATTERN_STEPS: usize = 20;
 
 const TOO_COSTLY: &str = "the schema needs too many steps to check it, or nests too deeply";
@@ -272,7 +272,7 @@ impl SchemaValidator {
         self.check(target, value, at, notes)
     }
 
-    /// Returns whether a schema accepts the value. Only if it does, the parts it evaluated are
+    /// Returns whether a schema accepts the value. If it does, the parts that it evaluated are
     /// recorded.
     fn accepts<'v>(
         &self,

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::{NodeId, SchemaProblem, SchemaProblemKind, draft::escaped};
 
-/// The most steps of one check. Applying one schema to one value is one step.
+/// The maximum number of steps of one check. Applying one schema to one value is one step.
 const MAX_STEPS: u32 = 1_000_000;
-/// More schemas are not applied within each other, each to a part of the value or to the same one.
+/// The maximum number of schemas that are applied within each other, to the same value or a part of
+/// it.
 pub(super) const MAX_DEPTH: u32 = 200;
 
 /// The maximum number of characters of a value in a message.
@@ -20,12 +21,13 @@ const MAX_SHOWN: usize = 60;
 pub(super) struct InstanceLocation<'a> {
     pub(super) path: Option<&'a PathStep<'a>>,
     pub(super) scope: Option<&'a DynamicScope<'a>>,
-    /// Checks within each other here.
+    /// The number of enclosing checks.
     pub(super) depth: u32,
     pub(super) effort: &'a CheckEffort,
 }
 
-/// The steps that a check may still take. A schema of another program can ask for more than a machine can do.
+/// The number of steps that a check may still take. It is limited because a schema from another
+/// program may require an excessive number.
 pub(super) struct CheckEffort {
     steps: Cell<u32>,
 }
@@ -37,7 +39,7 @@ impl CheckEffort {
         }
     }
 
-    /// Takes `steps`. Returns `false` if fewer are left; then no step is left for any other part of the check.
+    /// Uses up `steps`. Returns `false` if no step is left then, which ends the whole check.
     pub(super) fn spend(&self, steps: usize) -> bool {
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         self.steps.set(self.steps.get().saturating_sub(steps));
@@ -93,11 +95,11 @@ impl<'v> EvaluatedParts<'v> {
 
 pub(super) type ProblemSink<'p, 'v> = Option<&'p mut Vec<SchemaProblem<'v>>>;
 
-/// The results that a check collects besides its verdict.
+/// The results that a check collects besides whether the value is valid.
 pub(super) struct CheckContext<'n, 'v> {
-    /// `None` if only the verdict is needed.
+    /// The problems found; `None` if only the validity is needed.
     pub(super) problems: ProblemSink<'n, 'v>,
-    /// Recorded only if an `unevaluated…` keyword needs it.
+    /// The evaluated parts; recorded only if an `unevaluated…` keyword needs them.
     pub(super) seen: Option<&'n mut EvaluatedParts<'v>>,
 }
 

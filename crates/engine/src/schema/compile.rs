@@ -1,4 +1,4 @@
-//! Compiles a schema into nodes, and reports what is wrong with it.
+//! Compiles a schema into nodes, and reports errors in the schema.
 
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ pub(super) struct SchemaCompiler<'s> {
     nodes: Vec<SchemaNode>,
     /// The node of each schema, by its memory address.
     made: HashMap<*const Value, NodeId>,
-    /// Schemas that a reference led to, whose nodes are still empty. They are not compiled where the reference is: a
-    /// chain of references could be as long as the schema.
+    /// The targets of references whose nodes are still empty. They are not compiled recursively,
+    /// because a chain of references could be as long as the schema.
     waiting: Vec<WaitingSchema<'s>>,
-    /// Whether references are followed: not where only the shape of a schema is asked for.
+    /// Whether references are followed. They are not if only a value is checked to be a schema.
     follow: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'s> SchemaCompiler<'s> {
         Ok(id)
     }
 
-    /// The node of a schema, and whether it has none before this.
+    /// Returns the node of a schema, and whether this call has created it.
     fn reserve(&mut self, schema: &'s Value) -> (NodeId, bool) {
         if let Some(id) = self.made.get(&std::ptr::from_ref(schema)) {
             return (*id, false);
@@ -413,7 +413,7 @@ impl<'s> SchemaCompiler<'s> {
         Ok(Some(SchemaKeyword::Items { first, others }))
     }
 
-    /// `additionalItems: false` in draft 4, which has no schema `false`.
+    /// Creates the node for `additionalItems: false` in draft 4, which has no schema `false`.
     fn never(&mut self, schema: &'s Value, here: SchemaPlace<'_>) -> NodeId {
         let id = self.nodes.len();
         self.nodes.push(SchemaNode {

@@ -19,7 +19,8 @@ pub(super) struct SchemaResource<'s> {
     pub(super) draft: SchemaDraft,
     root: &'s Value,
     anchors: HashMap<String, &'s Value>,
-    /// `$dynamicAnchor`, and `$recursiveAnchor` under the empty name.
+    /// The schemas with a `$dynamicAnchor`, by its name, and the one with `$recursiveAnchor`, under
+    /// the empty name.
     pub(super) dynamic: HashMap<String, &'s Value>,
 }
 

@@ -30,21 +30,22 @@ impl SchemaPlace<'_> {
     }
 }
 
-/// Draft 4 has no schemas `true` and `false`, but in these places flags.
+/// Returns whether the value is a flag. Draft 4 has no schemas `true` and `false`, but these
+/// keywords may have a boolean value.
 pub(super) fn flag_in_four(keyword: &str, value: &Value, draft: SchemaDraft) -> bool {
     draft == SchemaDraft::Four
         && value.is_boolean()
         && matches!(keyword, "additionalItems" | "additionalProperties")
 }
 
-/// Checks that the value of a keyword that holds schemas can hold them.
+/// Checks that the value of a keyword that contains schemas has the right type.
 pub(super) fn holder(
     keyword: &str,
     value: &Value,
     here: SchemaPlace<'_>,
 ) -> Result<(), SchemaError> {
     let fits = match here.draft.holds(keyword) {
-        // Where a schema should stand and none does, the schema itself says so.
+        // A value that should be a schema is checked when it is compiled.
         None | Some(SubschemaShape::Schema | SubschemaShape::SchemaOrList) => true,
         Some(SubschemaShape::List) => value.as_array().is_some_and(|list| !list.is_empty()),
         Some(SubschemaShape::Map | SubschemaShape::MapOrNames) => value.is_object(),
@@ -107,7 +108,7 @@ pub(super) fn list<'v>(
         .ok_or_else(|| here.error(keyword, format!("it must be a list, not {value}")))
 }
 
-/// Names, none twice.
+/// Returns a list of names, which must be distinct.
 pub(super) fn names(
     keyword: &str,
     value: &Value,
@@ -181,7 +182,8 @@ pub(super) fn size(
     })
 }
 
-/// One keyword for both, at the first of them.
+/// Combines `contentEncoding` and `contentMediaType` into one keyword. If both are present, it is
+/// created for `contentEncoding`.
 pub(super) fn content(
     keyword: &str,
     value: &Value,

@@ -2,10 +2,10 @@
 //! its location.
 //!
 //! The supported drafts are 4, 6, 7, 2019-09 and 2020-12, selected by `$schema` (default: 2020-12).
-//! A schema is compiled into `SchemaNode`s once, and references point from node to node. Nothing is ever
-//! fetched: a reference out of the schema is an error, except to the drafts' own meta-schemas. As
-//! the drafts specify, `format` and `contentEncoding` are enforced up to draft 7, and only describe
-//! values after that.
+//! A schema is compiled once into `SchemaNode`s, and references point from node to node. No schema is
+//! ever fetched: a reference out of the schema is an error, except to the drafts' own meta-schemas.
+//! As the drafts specify, `format` and `contentEncoding` are enforced up to draft 7, and only
+//! describe values after that.
 //!
 //! We have our own implementation because the library we used before took a ninth of the build time
 //! of the product. The tests run the official test suite of JSON Schema.
@@ -180,7 +180,7 @@ enum SchemaKeyword {
         item: NodeId,
         least: u64,
         most: Option<u64>,
-        /// Items that match are evaluated, since draft 2020-12.
+        /// Whether items that match are marked as evaluated (since draft 2020-12).
         marks: bool,
     },
     Unique,
@@ -221,7 +221,7 @@ struct TypeSet {
     array: bool,
     number: bool,
     integer: bool,
-    /// 1.0 is an integer too, since draft 6.
+    /// Whether 1.0 is an integer too (since draft 6).
     whole_floats: bool,
     string: bool,
 }

@@ -1,4 +1,4 @@
-//! Exact numbers of JSON, where 1 and 1.0 are the same.
+//! Exact comparison of JSON numbers, where 1 and 1.0 are equal.
 
 use std::cmp::Ordering;
 
@@ -64,7 +64,8 @@ pub(super) fn is_multiple(number: &Number, of: &Number) -> bool {
         return false;
     }
     if exponent >= unit_exponent {
-        // digits * 10^shift modulo unit, one digit at a time: unit has no more than 20.
+        // digits * 10^shift modulo unit, one digit at a time, which cannot overflow: `unit` has at
+        // most 20 digits.
         let mut rest = digits % unit;
         for _ in 0..exponent - unit_exponent {
             rest = rest * 10 % unit;

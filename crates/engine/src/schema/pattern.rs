@@ -12,7 +12,7 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
         .map_err(|error| format!("`{pattern}` is not a regular expression: {error}"))
 }
 
-/// Returns whether the regex matches; one that takes too long does not.
+/// Returns whether the regex matches; `false` if matching takes too long.
 pub(super) fn matches(regex: &Regex, text: &str) -> bool {
     regex.is_match(text).unwrap_or(false)
 }
@@ -20,7 +20,7 @@ pub(super) fn matches(regex: &Regex, text: &str) -> bool {
 fn translated(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;
-    // The position is inside a character class.
+    // Whether the position is inside a character class.
     let mut class = false;
     while let Some(c) = rest.chars().next() {
         let tail = &rest[c.len_utf8()..];
@@ -30,7 +30,7 @@ fn translated(pattern: &str) -> Option<String> {
             '[' if class => out.push_str(r"\["),
             '[' => {
                 class = true;
-                // An empty class, and one of everything, which ECMAScript allows.
+                // ECMAScript allows the empty class `[]`, and `[^]`, which matches everything.
                 if let Some(after) = tail.strip_prefix("^]") {
                     (rest, class) = (after, false);
                     out.push_str(r"(?s:.)");

@@ -1,4 +1,4 @@
-//! Items that are there twice.
+//! Detection of duplicate items, for `uniqueItems`.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{check_context::InstanceLocation, number};
 
-/// An item that is there twice. Only items that look alike are compared, each comparison for a step.
+/// Returns an item that occurs twice, if any. Only items with the same hash are compared, and each
+/// comparison costs a step.
 pub(super) fn repeated<'v>(items: &'v [Value], at: InstanceLocation<'_>) -> Option<&'v Value> {
     let mut alike: HashMap<u64, Vec<&Value>> = HashMap::new();
     for item in items {
@@ -28,14 +29,14 @@ pub(super) fn repeated<'v>(items: &'v [Value], at: InstanceLocation<'_>) -> Opti
     None
 }
 
-/// A hash that equal values share, and that different values mostly do not share.
+/// Returns a hash that is the same for equal values, and mostly different for different ones.
 fn value_hash(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::mem::discriminant(value).hash(&mut hasher);
     match value {
         Value::Null => {}
         Value::Bool(flag) => flag.hash(&mut hasher),
-        // Numbers are written in several ways.
+        // Equal numbers may be written in several ways.
         Value::Number(number) => number
             .as_f64()
             .map(|n| (n + 0.0).to_bits())

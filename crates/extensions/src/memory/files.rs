@@ -140,8 +140,9 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    /// Returns whether files of a directory may be used. Above the project any user may own a
-    /// directory, such as `/tmp`: only directories of the user or the administrator are used there.
+    /// Returns whether files of a directory may be used. Outside the project, a directory is used
+    /// only if it belongs to the user or to root and is not world-writable: any user can put files
+    /// into a directory such as `/tmp`.
     fn is_trusted_directory(&self, directory: &Path) -> bool {
         if real(directory).is_some_and(|real| real.starts_with(&self.root)) {
             return true;
@@ -235,7 +236,7 @@ impl<'a> MemoryReader<'a> {
     }
 
     /// Adds a text and its imports. `chain` has the directory of the first file, followed by the
-    /// files that lead here.
+    /// files whose imports led to this text.
     fn with_imports(
         &mut self,
         path: &Path,

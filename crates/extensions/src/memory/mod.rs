@@ -5,9 +5,9 @@
 //! Files below the working directory, and rules for certain files, are loaded when a file there is
 //! read.
 //!
-//! They are only text for the model, so they need no trust. But a project must not use them to get
-//! at files outside it: imports from outside the project are omitted unless the user has approved
-//! them, and so are files that may not be read.
+//! Memory files are only text for the model, so they need no trust. But a project must not use them
+//! to read files outside it: imports from outside the project are omitted unless the user has
+//! approved them. Files that must not be read are always omitted.
 
 mod files;
 mod format;
@@ -112,7 +112,7 @@ pub struct MemoryOptions {
     pub approved_imports: BTreeSet<PathBuf>,
     /// Whether additional directories have memory files, too.
     pub include_directories: bool,
-    /// Returns which files may not be read.
+    /// The check for files that must not be read.
     pub denied: Option<Arc<IsDenied>>,
 }
 

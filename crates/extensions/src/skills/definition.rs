@@ -14,7 +14,7 @@ use crate::{
     front_matter::{self, FrontMatterFields},
 };
 
-/// The maximum length of a description that is taken from the text, in bytes.
+/// The maximum length of a description that is taken from the text, in characters.
 const MAX_DERIVED_LENGTH: usize = 1536;
 
 /// The location of a skill or command.

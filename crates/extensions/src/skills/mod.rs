@@ -132,7 +132,8 @@ impl Skills {
         warnings
     }
 
-    /// Returns the skill files that have changed since the last call; costs a few `stat` calls.
+    /// Returns the skill files that have changed since the last call; costs one `stat` call for
+    /// each skill.
     pub fn changed_files(&self) -> Vec<PathBuf> {
         let mut state = self.state();
         let is_first = state.stamps.is_empty();

@@ -57,7 +57,7 @@ pub(crate) enum CommandAction {
     AnytimeIf(fn(&str) -> bool, AnytimeCommand),
     /// Between two runs.
     Between(BetweenCommand),
-    /// It becomes a prompt for the model.
+    /// The command becomes a prompt for the model.
     Prompt(fn(&str) -> String),
 }
 
@@ -117,7 +117,7 @@ pub struct CommandInfo {
     pub description: String,
     /// Its source.
     pub source: CommandSource,
-    /// It can run during a run, at least without arguments.
+    /// Whether the command can run during a run, at least without arguments.
     pub read_only: bool,
 }
 
@@ -135,11 +135,11 @@ pub enum CommandSource {
 /// The outcome of a line that begins with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandOutcome {
-    /// It was answered.
+    /// The command was answered.
     Answered(Result<String, String>),
-    /// It is queued under this id.
+    /// The command is queued under this id.
     Queued(Uuid),
-    /// It is not a command.
+    /// The line is not a command.
     Unknown,
 }
 
@@ -208,7 +208,7 @@ impl BuiltInCommand {
         }
     }
 
-    /// Runs the command between two runs. `None`: it becomes a prompt for the model.
+    /// Runs the command between two runs. `None`: the command becomes a prompt for the model.
     pub(crate) async fn run(
         &self,
         context: &mut CommandContext<'_>,
@@ -269,8 +269,8 @@ impl SessionInput {
         ours.into_iter().chain(others).collect()
     }
 
-    /// Runs a line that begins with a slash. Read-only commands are answered immediately, even
-    /// during a run; the others are queued.
+    /// Runs a line that begins with a slash. Commands that are independent of runs are answered
+    /// immediately, even during a run; the others are queued.
     pub async fn command(&self, line: &str) -> CommandOutcome {
         let is_theirs = |name: &str| self.0.reload.has_command(name);
         let called = slash(line, is_theirs);

@@ -24,7 +24,7 @@ use crate::{
 pub struct TrustReport {
     /// The directory that is trusted: the root of the repository, or the directory itself.
     pub directory: PathBuf,
-    /// The directory is trusted in its current state, or has nothing that needs trust.
+    /// Whether the directory is trusted in its current state, or has nothing that needs trust.
     pub is_trusted: bool,
     /// The changes since it was trusted, each followed by lines with the difference.
     pub changed: Vec<String>,
@@ -44,9 +44,9 @@ pub struct TrustItem {
 /// A place that was searched for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPlace {
-    /// A variable, a setting or a file.
+    /// The name of a variable, a setting or a file.
     pub name: String,
-    /// It contains a key.
+    /// Whether the place contains a key.
     pub is_set: bool,
 }
 

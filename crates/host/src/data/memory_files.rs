@@ -35,7 +35,7 @@ pub struct MemoryPlace {
     pub scope: MemoryScope,
     /// Its path.
     pub path: PathBuf,
-    /// The file exists.
+    /// Whether the file exists.
     pub exists: bool,
 }
 

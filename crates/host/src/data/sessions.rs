@@ -132,7 +132,7 @@ fn place(path: &Path) -> Option<PathBuf> {
         .find_map(|line| Some(PathBuf::from(line["cwd"].as_str()?)))
 }
 
-/// Returns the last `most` exchanges of a conversation, without the branches that were left.
+/// Returns the last `most` exchanges of a conversation, without abandoned branches.
 pub fn exchanges(transcript: &Path, most: usize) -> io::Result<RecentExchanges> {
     let text = fs::read_to_string(transcript)?;
     let lines = chain(&text, None);

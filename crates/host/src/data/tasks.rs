@@ -24,7 +24,7 @@ pub struct RunningTask {
     pub description: String,
     /// The provider's id of the call that started it.
     pub tool_use_id: Option<String>,
-    /// No call waits for it.
+    /// Whether no call waits for it.
     pub in_background: bool,
     /// The file with its output, if any.
     pub output_file: Option<PathBuf>,

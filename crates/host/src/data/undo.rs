@@ -48,7 +48,7 @@ pub struct UndoEntry {
     pub files: Vec<ChangedFile>,
     /// The id and text of the user's message that was being answered.
     pub message: Option<(Uuid, String)>,
-    /// It is an undo itself.
+    /// Whether it is an undo itself.
     pub is_undo: bool,
     /// Whether it can be undone now. The error is the reason if not.
     pub undoable: Result<(), String>,
@@ -213,8 +213,8 @@ impl SessionInput {
         Ok(points.collect())
     }
 
-    /// Rewinds to before a message after the current run, like the command `/rewind`. Returns the
-    /// id of the queued command.
+    /// Queues a rewind to the state before a message, like the command `/rewind`. It happens after
+    /// the current run. Returns the id of the queued command.
     pub fn rewind_to(&self, point: Uuid, kind: RewindKind) -> Uuid {
         let line = format!("/rewind {point} {}", kind.name());
         self.submit(Prompt::from(line), PromptDelivery::AfterRun)

@@ -97,7 +97,7 @@ fn filled(spec: &ToolSpec, mut input: Map<String, Value>) -> Value {
     Value::Object(input)
 }
 
-/// Returns a value that matches a schema, if that is simple.
+/// Returns a value that matches a schema, if the schema is simple.
 fn anything(schema: &Value) -> Option<Value> {
     if let Some(first) = schema["enum"].as_array().and_then(|all| all.first()) {
         return Some(first.clone());

@@ -39,7 +39,7 @@ pub(super) struct OutlineSession {
     pub(super) cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) branch: Option<String>,
-    /// Times are in milliseconds since 1970.
+    /// The time of the first entry. Times are in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,10 @@
 //! One self-contained HTML page: it needs no other file, no request and no build.
 //!
-//! **Invariant:** the contents of the transcript are on the page only once, as JSON in a script
-//! element that browsers do not run, with every character escaped that could end this element. The
-//! page's own script displays them through text nodes. The page's content security policy allows
-//! only this script and the style, by their hashes. So even markup that got into the page could
-//! neither run nor load anything.
+//! **Invariant:** apart from the escaped title, the contents of the transcript are on the page only
+//! as JSON in a script element that browsers do not run, with every character escaped that could end
+//! this element. The page's own script displays them through text nodes. The page's content security
+//! policy allows only this script and the style, by their hashes. So even markup that got into the
+//! page could neither run nor load anything.
 
 use data_encoding::BASE64;
 use ring::digest::{SHA256, digest};

@@ -162,7 +162,8 @@ impl OutlineReader<'_> {
         at
     }
 
-    /// Sets the usage and cost of a reply; later records override earlier ones.
+    /// Sets the usage and cost of a reply. Later records override earlier ones, unless they have fewer
+    /// output tokens.
     fn spend(&mut self, at: usize, usage: &Usage) {
         let reply = &mut self.agent.replies[at];
         if usage.output < reply.usage.output {

@@ -55,8 +55,8 @@ fn is_plain(letter: char) -> bool {
     match letter {
         '\n' | '\t' => true,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => false,
-        // The soft hyphen, Arabic and Mongolian marks, zero-width characters, direction marks,
-        // joiners and tags.
+        // The soft hyphen, Arabic and Mongolian marks, zero-width spaces, direction marks, word
+        // joiners and tags. Emoji and some scripts need the zero-width joiners, so they are shown.
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
             false
         }

@@ -46,7 +46,7 @@ impl WarnOnce {
 /// Decides which servers defined by agents may start.
 struct ServerAdmission {
     policy: ServerPolicy,
-    /// The reason why only servers from other sources may be used, if so.
+    /// The reason why only servers of an administrator may be used, if so.
     exclusive: Option<&'static str>,
     is_strict: bool,
     trusted: bool,

@@ -119,7 +119,7 @@ impl ToolApprovals for PinnedTools {
             match entry.scope {
                 // Trust in the directory covers the entry and has already asked.
                 ServerScope::Project => Ok(()),
-                // The user may have written it, or another program: ask if possible.
+                // The user or another program may have written the entry: ask if possible.
                 ServerScope::Local | ServerScope::User if !self.decides.can_ask() => {
                     let line = other_entry(name, &last.text, &now.text);
                     self.decides.warn(&format!("MCP server {name}: {line}"));
@@ -374,8 +374,8 @@ fn hash(value: &Value) -> String {
     hash.to_hex().to_string()
 }
 
-/// Returns the pin of an entry, without tools. Variables and headers may contain secrets, so only
-/// their names and changes are shown.
+/// Returns the pin of an entry, without tools. Variables and headers may contain secrets, so the text
+/// has only their names and a part of their hashes.
 fn pinned_entry(entry: &ServerEntry) -> PinnedServer {
     let mut lines = vec![entry.in_short()];
     for key in ["env", "headers"] {

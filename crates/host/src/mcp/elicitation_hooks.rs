@@ -17,7 +17,7 @@ use crate::{event::EventEmitter, input::SharedState};
 pub(crate) struct ElicitationHooks {
     session: Weak<SharedState>,
     events: Arc<EventEmitter>,
-    /// Hooks exist before the session is set up.
+    /// Whether there are elicitation hooks before the session is set up.
     is_expected: bool,
 }
 

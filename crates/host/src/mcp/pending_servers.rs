@@ -12,7 +12,7 @@ use crate::input::SharedState;
 /// The maximum waiting time. The timeout of each server is shorter.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Holds only a weak reference to the session.
+/// The pending servers of a session. Holds only a weak reference to the session.
 pub(crate) struct SessionPendingServers(Weak<SharedState>);
 
 impl SessionPendingServers {

@@ -12,8 +12,8 @@ use jiff::{
     tz::{AmbiguousOffset, TimeZone},
 };
 
-/// The maximum number of days between two times of an expression: 29 February is skipped in a
-/// century without a leap year.
+/// The maximum number of days between two times of an expression: around a century year that is not
+/// a leap year, 29 February occurs only after 8 years.
 const HORIZON_DAYS: i32 = 9 * 366;
 /// The maximum length of an expression.
 const MAX_LENGTH: usize = 1000;

@@ -212,8 +212,8 @@ impl DurableJobs {
                 written.remove(&self.key());
             }
         }
-        // Write the record first: after a crash in between, a job is ignored, and never trusted
-        // without cause.
+        // Write the record first: after a crash in between, a job is ignored, and never trusted by
+        // mistake.
         self.write_written(&written)
             .map_err(|error| format!("{}: {error}", self.written.display()))?;
         if entries == before {

@@ -4,8 +4,8 @@
 //! The turn loop asks the [`SessionSchedules`] for prompts that are due; nothing here submits a prompt
 //! itself. A job that was due during a turn fires once after it, regardless of how often it was
 //! due. Each job is shifted a little by a hash of its id, so that not all sessions send requests at
-//! the same time. Recurring jobs fire later. One-time jobs fire earlier, and only if they are set
-//! to the full or half hour.
+//! the same time. Recurring jobs fire later. One-time jobs are shifted only if they are set to the
+//! full or half hour, and fire earlier.
 
 mod cron;
 #[cfg(test)]
@@ -62,7 +62,7 @@ struct ScheduleState {
     session_file: Option<PathBuf>,
     /// The last time read from the clock, in milliseconds since 1970.
     last_clock_time: i64,
-    /// The user was warned that the file contains jobs of others.
+    /// Whether the user was warned that the file contains jobs that haft did not write.
     has_warned_foreign: bool,
 }
 
@@ -339,7 +339,7 @@ impl SessionSchedules {
         let due = self.due_of(&stored, &when, from);
         match due {
             Some(due) if stored.recurring || due >= now => {
-                // Exceeding the limit means that haft did not write the file.
+                // Jobs beyond the maximum are ignored.
                 if state.jobs.len() < MAX_COUNT {
                     state.jobs.push(ScheduledJob {
                         stored,

@@ -140,7 +140,7 @@ fn decided(ended: &EndedCall<'_>) -> (&'static str, String) {
         (Some(DenialSource::Hook), _) => ("reject", "hook".to_owned()),
         (Some(DenialSource::Unasked { kind, .. }), _) => ("reject", kind.clone().into_owned()),
         (None, Some(approval)) => ("accept", approval.name().to_owned()),
-        // It was deferred, invalid, or interrupted during admission.
+        // The call was deferred, invalid, or interrupted during admission.
         (None, None) => ("none", "none".to_owned()),
     }
 }

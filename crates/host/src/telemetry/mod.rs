@@ -47,7 +47,8 @@ const MAX_OPEN: usize = 10_000;
 pub(crate) struct SessionTelemetry {
     telemetry: Telemetry,
     state: Mutex<TraceState>,
-    /// A session of tools has only calls: no runs, no model, and no events for answered calls.
+    /// Whether this is a session of tools, which has only calls: no runs, no model, and no events
+    /// for answered calls.
     is_tool_session: bool,
 }
 

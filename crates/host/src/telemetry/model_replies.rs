@@ -147,7 +147,7 @@ impl MeasuredReply {
 
 impl Drop for MeasuredReply {
     fn drop(&mut self) {
-        // Dropped before it stopped or failed: it was cancelled.
+        // A reply that is dropped before it stopped or failed was cancelled.
         let error = self.failure.take().or_else(|| {
             let is_cut = self.stop.is_none();
             is_cut.then(|| "cancelled".to_owned())

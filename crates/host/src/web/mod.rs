@@ -69,7 +69,7 @@ pub(crate) fn with_web(
 enum SearchChoice {
     Searxng(String),
     Tool(String),
-    /// The provider. `is_named`: even if it is not known to support search.
+    /// The provider. If `is_named` is set, it is used even if it is not known to support search.
     Provider {
         is_named: bool,
     },

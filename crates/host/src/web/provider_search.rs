@@ -14,7 +14,8 @@ pub(crate) struct ProviderSearch {
     pub(crate) names: ModelNames,
     /// Receives the usage, which counts towards the session.
     pub(crate) control: AgentHandle,
-    /// The provider is known to support search: it is not another server with the same API.
+    /// Whether the provider is known to support search. Another server with the same API may not
+    /// support it.
     pub(crate) is_known: bool,
 }
 

@@ -118,7 +118,8 @@ fn set_extended(to: &File, all: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Returns whether the kernel itself sets this attribute on new files and does not let us set it.
+/// Returns whether this attribute belongs to the system. An error about such an attribute is
+/// ignored: often only the kernel or root may read or set it.
 fn is_of_the_system(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }

@@ -49,7 +49,7 @@ impl TargetDirectory {
         })
     }
 
-    /// Like [`Self::of`], but creates the missing directories.
+    /// Like [`Self::open`], but creates the missing directories.
     pub(super) fn make(real: &Path) -> io::Result<(Self, CreatedParents)> {
         let (parent, name) = split(real)?;
         let mut missing = Vec::new();
@@ -149,8 +149,8 @@ fn open_directory(real: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Returns whether [`temporary_name`] could have made this name. A record that names anything else was not written by
-/// this program.
+/// Returns whether this name may come from [`temporary_name`]. A record with any other name was not
+/// written by this program.
 pub(crate) fn is_own_temporary(name: &OsStr) -> bool {
     let name = name.to_str();
     name.is_some_and(|name| name.starts_with(TEMPORARY) && !name.contains('/'))

@@ -46,7 +46,7 @@ impl<'t> TypedChange<'t> {
         self.lines.get_or_init(|| [self.old, self.new].map(split))
     }
 
-    /// Runs of unchanged and changed lines.
+    /// Returns the runs of unchanged and changed lines.
     pub(super) fn runs(&self) -> &[LineRun] {
         self.runs
             .get_or_init(|| runs(&texts(self.old_lines()), &texts(self.new_lines())))

@@ -9,9 +9,9 @@
 //! - that of the file, if they share lines that `old_string` does not have. Then it is written
 //!   unchanged.
 //!
-//! If both or neither holds, the tier is not applied. Nor is it if the other reading is possible as
-//! well, that is, if all indentations of `new_string` also occur there: lines may be equal by
-//! chance where one text is the other one, indented by a step.
+//! If both or neither holds, the tier is not applied. It is not applied either if the other reading
+//! is possible as well, that is, if all indentations of `new_string` also occur in the other text.
+//! When one text is the other text indented by one step, lines may be equal by chance.
 
 use std::collections::{HashMap, HashSet};
 use std::iter;

@@ -6,9 +6,10 @@ use crate::diff::{self, LineRun};
 use crate::lines::Line;
 use crate::step_counter::spend;
 
-/// Changes of more lines, old and new together, are treated as one run, because the minimal diff
-/// takes time proportional to their square. The comparison is then only coarser: less of the text
-/// is recognized as unchanged.
+/// The maximum number of lines, old and new together, between the common beginning and the common
+/// end that are compared one by one. More lines are treated as one changed run, because the
+/// minimal diff takes time proportional to their square. The result is then coarser: less of the
+/// text is recognized as unchanged.
 const COMPARED: usize = 4_000;
 
 pub(super) fn texts<'a>(lines: &[Line<'a>]) -> Vec<&'a [u8]> {

@@ -129,7 +129,7 @@ pub fn plan(file: &[u8], change: &EditRequest<'_>) -> Result<EditPlan, EditError
     }
 }
 
-/// [`plan`] without the costly explanation of a miss.
+/// Like [`plan`], but without the costly explanation of a miss.
 pub(crate) fn find(file: &[u8], change: &EditRequest<'_>) -> Result<EditPlan, EditError> {
     if change.old == change.new {
         return Err(EditError::Identical);

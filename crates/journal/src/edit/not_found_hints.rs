@@ -22,11 +22,12 @@ const COMPARED_LINES: usize = 2_000;
 const MAX_HELP_LINES: usize = 60;
 const MAX_DIFF_LINES: usize = 30;
 const MAX_LINE_CHARS: usize = 200;
-/// Lines that occur more often (`}`, empty lines) do not help to find a place.
+/// The maximum number of occurrences of a line that votes. Lines that occur more often (`}`, empty
+/// lines) do not help to find a place.
 const MAX_VOTES_PER_LINE: usize = 200;
 const JUDGED_WINDOWS: usize = 6;
 const LIKE_ENOUGH: f64 = 0.5;
-/// Shorter texts occur nearly everywhere.
+/// The minimum length in bytes of a text that is searched for. Shorter texts occur nearly everywhere.
 const TELLING_LENGTH: usize = 3;
 
 /// Returns hints for an `old` text that `file` does not contain, most useful first; may be empty.
@@ -145,7 +146,7 @@ impl<'a> LineComparison<'a> {
         best.map(|(_, start)| start)
     }
 
-    /// Candidates by voting: every line that occurs in both texts votes for the start it implies.
+    /// Returns candidates by voting: every line that occurs in both texts votes for the start it implies.
     fn starts_by_equal_lines(&self) -> BTreeSet<usize> {
         let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
         let old_count = self.old_ids.iter().max().map_or(0, |highest| highest + 1);
@@ -179,7 +180,7 @@ impl<'a> LineComparison<'a> {
             .collect()
     }
 
-    /// Candidates for texts without any correct line: lines similar to the longest one.
+    /// Returns candidates for texts without any correct line: places of lines similar to the longest one.
     fn starts_by_longest_line(&self) -> BTreeSet<usize> {
         let longest = self.old.iter().take(COMPARED_LINES).enumerate();
         let Some((index, line)) = longest.max_by_key(|(_, line)| line.trim_ascii().len()) else {

@@ -40,12 +40,12 @@ impl<'a> EditableText<'a> {
         EditFile::parse(bytes).map(|file| Self { file })
     }
 
-    /// The text: decoded to UTF-8 if the encoding is known, otherwise the bytes themselves.
+    /// Returns the text: decoded to UTF-8 if the encoding is known, otherwise the bytes themselves.
     pub fn text(&self) -> &[u8] {
         &self.file.text()[self.file.mark_length()..]
     }
 
-    /// The encoding of the file.
+    /// Returns the encoding of the file.
     pub fn encoding(&self) -> Encoding {
         self.file.view.encoding
     }

@@ -42,7 +42,7 @@ fn pairs(line: &[u8]) -> Vec<(char, char)> {
     pairs
 }
 
-/// Byte counts of a line: a cheap estimate that is never below the similarity.
+/// The byte counts of a line, for a cheap estimate of the similarity.
 pub(super) struct ByteHistogram {
     counts: [u16; 256],
     length: usize,

@@ -20,7 +20,7 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Result<Option<TierMatch>, Edi
     let old_lines = FoldedText::trailing_blanks(&old_signs.text);
     let last_blanks = trailing_blanks(&old_lines.text);
     if lines.is_unchanged() && old_lines.is_unchanged() && last_blanks == 0 {
-        return Ok(None); // that was tier 2
+        return Ok(None); // tier 2 has already searched these texts
     }
     let needle = &old_lines.text[..old_lines.text.len() - last_blanks];
     let begins_with_break = needle.first() == Some(&b'\n');

@@ -12,7 +12,7 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let breaks = FoldedText::breaks(search.change.old.as_bytes(), search.file.style);
     let needle = FoldedText::typography(&breaks.text);
     if folded.is_unchanged() && needle.is_unchanged() {
-        return None; // that was tier 1
+        return None; // tier 1 has already searched these texts
     }
     let ranges = NeedleOccurrences::new(&folded.text, &needle.text)
         .map(|start| search.original(start)..search.original(start + needle.text.len()))

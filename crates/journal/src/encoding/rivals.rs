@@ -10,8 +10,8 @@ use super::{CodePage, units};
 use crate::text::Encoding;
 use encoding_rs::SHIFT_JIS;
 
-/// Returns the length of the character at the start in a family of pages; `None` if no character of
-/// that family begins like this.
+/// A function that returns the length of the character at the start of some bytes in a family of
+/// pages; `None` if no character of that family begins like this.
 type CharacterShape = fn(&[u8]) -> Option<usize>;
 
 /// Big5, GBK, GB18030, EUC-KR and their extensions.

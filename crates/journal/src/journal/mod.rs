@@ -125,7 +125,7 @@ impl Journal {
         &self.ledger
     }
 
-    /// Shows a page of a text file and records that it was seen.
+    /// Reads a page of a text file and records that it was seen.
     pub fn read(
         &self,
         target: impl Into<FileTarget>,
@@ -161,8 +161,8 @@ impl Journal {
     }
 
     /// Like [`read`](Self::read), but faster: for a text file of at most `longest` bytes whose path
-    /// has no links, as the caller has just checked. Returns `None` if that is not so or the file
-    /// cannot be read; then [`read`](Self::read) reports the reason.
+    /// has no links, as the caller has just checked. Returns `None` if the file does not meet these
+    /// conditions or cannot be read; then [`read`](Self::read) reports the reason.
     pub fn read_small(
         &self,
         target: &FileTarget,

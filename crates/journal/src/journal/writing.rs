@@ -230,7 +230,7 @@ pub(crate) fn preserve_form(
             encoding,
             mark_length,
         } => (encoding, mark_length),
-        text::ContentKind::Binary => (Encoding::Utf8, 0), // our own earlier write
+        text::ContentKind::Binary => (Encoding::Utf8, 0), // no encoding to preserve
     };
     let view = DecodedView::with(before, encoding, mark_length);
     let body = &view.text[view.mark_length..];

@@ -1,8 +1,8 @@
 //! A JSON parser that returns only the byte span of each value.
 //!
-//! [`parse`] checks the whole text once. After that a [`Node`] can be walked without errors and
-//! without building a tree, so a large notebook needs no more memory than its text. Like other
-//! notebook readers, it accepts `NaN` and `Infinity` as numbers.
+//! [`parse`] checks the whole text once. After that a [`JsonNode`] can be walked without errors and
+//! without building a tree, so a large notebook needs little more memory than its text. Like other
+//! notebook readers, the parser accepts `NaN` and `Infinity` as numbers.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ impl<'a> JsonNode<'a> {
         pairs.iter().map(member).collect()
     }
 
-    /// Returns the value of a key. Of duplicate keys the last one is used, as by all readers.
+    /// Returns the value of a key. Of duplicate keys the last one is used, as in other JSON readers.
     pub(super) fn get(&self, key: &str) -> Option<JsonNode<'a>> {
         let found = self.members().into_iter().rfind(|member| member.is(key));
         found.map(|member| member.value)

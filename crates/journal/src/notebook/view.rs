@@ -91,7 +91,7 @@ impl<'a> Notebook<'a> {
         })
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
@@ -180,7 +180,7 @@ fn shown(output: &JsonNode<'_>) -> Vec<CellOutput> {
     }
 }
 
-/// Converts a result that is stored in several forms: the image, otherwise the best text.
+/// Converts a result that is stored in several forms. Returns the image, otherwise the best text.
 fn bundle(data: &JsonNode<'_>) -> Vec<CellOutput> {
     let picture = PICTURES.iter().find_map(|kind| {
         let mut encoded = data.get(kind)?.joined()?;

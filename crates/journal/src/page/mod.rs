@@ -92,7 +92,7 @@ pub struct TextPage {
     pub whole: bool,
     /// The page ended early because of `max_tokens`.
     pub truncated_by_tokens: bool,
-    /// The page ended early because of `max_lines`.
+    /// The page ended early because of `limit` or `max_lines`.
     pub truncated_by_lines: bool,
     /// A special file (`/proc`) was longer than the limit for such files, or could not be read in
     /// time.

@@ -53,9 +53,9 @@ use watch::WatchLimits;
 /// The paths that a command may change.
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotScope {
-    /// The directories in which it may write, including everything below them.
+    /// The directories in which the command may write, including everything below them.
     pub roots: Vec<PathBuf>,
-    /// Paths that its command line writes or removes. They are stored first, even if they are
+    /// Paths that the command line writes or removes. They are stored first, even if they are
     /// outside the roots.
     pub hints: Vec<PathBuf>,
     /// Directories that are not scanned. The folder of the undo journal is never scanned.
@@ -152,7 +152,7 @@ struct TreeState {
     filled: PreimageFill,
     /// Changes recorded after this mark were not made by the command.
     recorded: LogMark,
-    /// The time after which the command may start, in nanoseconds since the epoch.
+    /// The earliest time at which the command may start, in nanoseconds since the epoch.
     begun: i128,
 }
 

@@ -24,7 +24,8 @@ use crate::commit::FileAttributes;
 use crate::open::open_real;
 use crate::stamp::{ContentHash, Stamp, now_ns};
 
-/// Larger files are copied by the kernel, if it can. File systems that can share blocks copy none.
+/// The minimum size in bytes of files that the kernel copies, if it can. On file systems that can
+/// share blocks, such a copy takes no space.
 const LARGE: u64 = 64 << 10;
 /// The alignment of blocks that can be shared.
 const BLOCK: u64 = 4096;
@@ -91,7 +92,8 @@ pub(crate) struct PreimageStore {
     pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
 }
 
-/// The result of [`PreimageStore::store_preimages`]: the stored contents, and the reasons why others are missing.
+/// The result of [`PreimageStore::store_preimages`]: the stored contents, and the reasons why others
+/// are missing.
 #[derive(Debug, Default)]
 pub(crate) struct PreimageFill {
     pub(crate) contents: PreimageMap,

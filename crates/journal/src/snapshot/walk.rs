@@ -142,7 +142,7 @@ pub(crate) enum ScanLimit {
 
 impl ScanArea {
     /// Scans the area. Directories are watched before they are listed. `Err`: a limit was reached
-    /// before all files were scanned that git does not ignore.
+    /// before all files that git does not ignore were scanned.
     pub(crate) fn scan(&self, watch: Option<&TreeWatch>) -> Result<ScannedTree, ScanLimit> {
         let mut tree = ScannedTree::default();
         let first = self.read_start_points(&mut tree);

@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime};
 
 use super::{RecoveredUnit, UndoHistory};
 
-/// A file whose modification time says up to when all journals are recovered.
+/// The name of a file whose modification time is the time up to which all journals are recovered.
 const SETTLED: &str = ".undo-settled";
 /// The coarsest time resolution of file systems.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Recovers the undo journals `SESSION/undo` of all sessions in `project`. What cannot be recovered
-/// now is tried again the next time.
+/// Recovers the undo journals `SESSION/undo` of all sessions in `project`. If a journal cannot be
+/// recovered now, the next call tries again.
 pub fn settle_crashed(project: &Path) -> Vec<RecoveredUnit> {
     let now = SystemTime::now();
     let mark = project.join(SETTLED);

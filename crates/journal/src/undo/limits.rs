@@ -102,8 +102,8 @@ fn content(state: &RecordState) -> Option<(&str, u64)> {
 }
 
 impl UndoHistory {
-    /// Called after each change; does nothing unless a limit is exceeded. If it fails and that
-    /// matters, the next change fails.
+    /// Drops the oldest units if a limit is exceeded. Called after each change. Ignores errors: if
+    /// the folder cannot be written, the next change reports that.
     pub(super) fn keep_within_limits(&self) {
         let exceeds = self
             .tally()

@@ -306,10 +306,11 @@ impl<'h> OpenUnit<'h> {
         Ok(unit)
     }
 
-    /// From now on the file may be found half written, so its new content must be stored, too.
+    /// Records that the file is overwritten in place. A crash may then leave it half written, so its
+    /// new content is stored, too.
     fn goes_in_place(&self, file: usize, step: &MutationStep) -> Result<(), JournalError> {
         if step.is_linked() {
-            return Ok(()); // the intent says so already
+            return Ok(()); // the intent already records this
         }
         self.in_place.set(true);
         let store = self.history.store();
@@ -342,8 +343,9 @@ impl<'h> OpenUnit<'h> {
             .map_err(|error| store.failed(error))
     }
 
-    /// Writes the outcome. A lost outcome is derived from the hashes again, unless another process
-    /// changes a file that was written in place: only then the outcome must be durable.
+    /// Writes the outcome. Recovery derives a lost outcome from the hashes again. It cannot do so if
+    /// another process changes a file that was written in place, so only then must the outcome be
+    /// durable.
     pub(super) fn end(&self, ending: UnitEnding, note: Option<String>) {
         let unit = self.id.clone();
         let keep = if self.in_place.get() {

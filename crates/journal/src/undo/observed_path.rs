@@ -91,7 +91,7 @@ impl ObservedPath {
         }
     }
 
-    /// Returns the present state as a record. It reads only as much as the recorded state `is`
+    /// Returns the present state as a record. Reads only as much as the recorded state `is`
     /// requires.
     pub(super) fn state(&self, is: &RecordState) -> RecordState {
         match (is, &self.entry) {

@@ -13,7 +13,8 @@ use crate::stamp::Stamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum UndoRecord {
-    /// The intended change. On disk before the first byte of any file changes.
+    /// The intended change. It is on disk before the first byte of any file changes, except for
+    /// changes that a command made.
     Intent(Box<UndoIntent>),
     /// A rename is not possible for this file: it is overwritten in place from here on.
     InPlace { unit: String, file: usize },
@@ -27,7 +28,7 @@ pub(super) enum UndoRecord {
     Outcome {
         unit: String,
         ending: UnitEnding,
-        /// The reason and the author, if the call itself did not write the outcome.
+        /// The reason for the outcome: the error of the call, or the finding of recovery.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
@@ -74,7 +75,8 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl UndoIntent {
-    /// Returns whether a temporary name is not one of this program's: recovery would create and remove files by it.
+    /// Returns whether a temporary name cannot come from this program. Recovery would create and
+    /// remove files with that name.
     pub(super) fn names_foreign_temporary(&self) -> bool {
         let files = self.files.iter().map(|file| &file.temporary);
         let mut names = files.chain([&self.temporary]);
@@ -82,7 +84,7 @@ impl UndoIntent {
     }
 }
 
-/// One path of any kind.
+/// The change of one path of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PathChangeRecord {
     #[serde(with = "path")]

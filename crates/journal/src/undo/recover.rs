@@ -56,11 +56,11 @@ pub(super) enum FileState {
 }
 
 impl UndoHistory {
-    /// Settles every unit that was interrupted, and removes leftover files from the folder. Other
-    /// processes may use the folder at the same time: recovery waits for their running units to
-    /// end.
+    /// Finds the outcome of every unit that was interrupted, and removes leftover files from the
+    /// folder. Other processes may use the folder at the same time: recovery waits for their running
+    /// units to end.
     ///
-    /// Recovery writes what the records say, without asking. So it ignores a journal of another
+    /// Recovery writes what the records specify, without asking. So it ignores a journal of another
     /// user, for example if a root process uses the home directory of a user.
     pub fn recover(&self) -> Result<Vec<RecoveredUnit>, JournalError> {
         if !self.store().is_of_this_user() {
@@ -74,7 +74,7 @@ impl UndoHistory {
     }
 
     /// Removes files that a crash left in the folder and no record names. If another process uses
-    /// the folder, or if it fails, this can wait for the next start.
+    /// the folder, or if a file cannot be removed, the next start tries again.
     fn remove_litter(&self, units: &UndoUnits) {
         if !self.store().litter(&units.hashes()).is_empty()
             && let Ok(Some(_log)) = self.store().try_open_alone()

@@ -188,7 +188,7 @@ impl UndoStore {
         }
     }
 
-    /// All records that can be read, oldest first.
+    /// Returns all records that can be read, oldest first.
     pub(super) fn records(&self) -> Result<Vec<UndoRecord>, JournalError> {
         match read_regular(&self.log_path()) {
             Ok(text) => Ok(records_in(&text)),
@@ -245,7 +245,8 @@ impl UndoStore {
     fn write_blob(&self, hash: &str, content: &[u8], keep: Durability) -> io::Result<()> {
         let blobs = self.folder.join(BLOBS);
         match open_regular(OpenOptions::new().read(true), &self.blob_path(hash)) {
-            // Not its length: a power failure may have left anything in it.
+            // The content is compared and not only the length: a power failure may have left any
+            // bytes in the file.
             Ok(file) if same_content(&file, content)? => {
                 if keep == Durability::Durable {
                     file.sync_all()?;
@@ -389,7 +390,7 @@ impl UndoStore {
         blobs.map(|entry| entry.path()).chain(log).collect()
     }
 
-    /// Removes all unneeded files. Only with the log opened exclusively.
+    /// Removes all unneeded files. Must be called only with the log opened exclusively.
     pub(super) fn keep_only(&self, hashes: &HashSet<&str>) {
         for path in self.litter(hashes) {
             let _ = fs::remove_file(path);
@@ -434,7 +435,7 @@ impl UndoLogFile {
         }
     }
 
-    /// Replaces all records by these. Only if the log was opened exclusively.
+    /// Replaces all records by these. Must be called only if the log was opened exclusively.
     pub(super) fn rewrite(&self, records: &[UndoRecord]) -> io::Result<()> {
         let mut text = Vec::new();
         for record in records {

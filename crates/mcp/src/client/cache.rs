@@ -19,7 +19,7 @@ use super::ServerEntry;
 /// The maximum size in bytes of a cache file; longer files are ignored.
 const MAX_LENGTH: u64 = 32 * 1024 * 1024;
 
-/// The cached state of a server.
+/// The cached tool list of a server, with the revision of the protocol that the server used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct CachedToolList {
     pub(super) revision: String,

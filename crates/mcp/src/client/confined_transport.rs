@@ -1,9 +1,10 @@
-//! Servers that are programs in a sandbox: they are confined like a command and end with it.
+//! Servers that are programs in a sandbox. A server is confined like a command and ends with its
+//! sandbox.
 //!
-//! The output of the server comes through the output of its sandbox, which guarantees that no
-//! hidden file was open in the meantime. A command has no input and only one output; a server also
-//! needs an input and a standard error. Both are named pipes in the folder for its temporary files,
-//! which only the server can see.
+//! haft reads the output of the server from [`haft_sandbox::CommandOutput`], which returns nothing
+//! that was written after a hidden file became readable. A command has no input and only one
+//! output; a server also needs an input and a standard error. Both are named pipes in the folder
+//! for its temporary files, which only the server can see.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -186,7 +187,7 @@ async fn supervise_server(
 ) {
     let end = tokio::select! {
         end = running.wait_for_exit() => Some(end),
-        // Also when all senders were dropped.
+        // Dropping all senders ends the server too.
         _ = wanted.wait_for(|wanted| *wanted) => None,
     };
     running.kill(GRACE);

@@ -23,11 +23,13 @@ use crate::{
     revision::{Revision, meta},
 };
 
-/// The maximum number of pages of a list; a server that sends more never ends.
+/// The maximum number of pages of a list; a server with more pages is assumed to send them without
+/// end.
 const MAX_PAGES: usize = 100;
 /// The maximum number of entries of a list.
 const MAX_ENTRIES: usize = 10_000;
-/// The longest list, in bytes of its texts plus an estimate for the rest. One page alone may be as long.
+/// The maximum size of a list in bytes: the length of its texts plus an estimate for the rest. A
+/// single page may be as large.
 const MAX_LIST_BYTES: usize = MAX_FRAME;
 /// The maximum number of times that a server may request input before it answers (2026-07-28).
 const MAX_ROUNDS: usize = 10;
@@ -542,7 +544,8 @@ impl Drop for CloseGuard {
     }
 }
 
-/// Without a runtime the process is exiting, and its servers exit with it.
+/// Closes a transport in the background. Without a tokio runtime the process is exiting, and its
+/// servers exit with it.
 fn close_later(control: &Arc<dyn TransportControl>) {
     let control = Arc::clone(control);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -583,7 +586,7 @@ fn own_meta(revision: Revision, capabilities: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// About how many bytes a value takes.
+/// Estimates the size of a value in bytes.
 fn size_of(value: &Value) -> usize {
     const PART: usize = 16;
     PART + match value {

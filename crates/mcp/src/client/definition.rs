@@ -157,7 +157,8 @@ pub(super) fn may_be_of(named: &str, server: &str) -> bool {
     named.starts_with(&beginning[..beginning.len().min(KEPT_NAME)])
 }
 
-/// FNV-1a: the same in every build and session, so that permission rules stay valid.
+/// Returns the FNV-1a hash. It is the same in every build and session, so that permission rules
+/// stay valid.
 fn fnv(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)

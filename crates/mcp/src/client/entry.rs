@@ -13,7 +13,7 @@ const MIN_LENGTH: u64 = 1_000;
 /// applies, as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServerScope {
-    /// The administrator's file: then no other entries apply.
+    /// The administrator's file. If this file exists, no other entries apply.
     Managed,
     /// `--mcp-config`, an ACP client, or a request of the SDK client.
     Given,
@@ -40,8 +40,8 @@ impl ServerScope {
         }
     }
 
-    /// Returns whether the entry comes from a project or a plugin instead of the user, so that it must not
-    /// receive the user's keys without asking.
+    /// Returns whether the entry comes from a project or a plugin instead of the user. Such a
+    /// server must not receive the user's keys without asking.
     pub fn is_foreign(self) -> bool {
         matches!(self, Self::Project | Self::Plugin)
     }
@@ -285,8 +285,8 @@ impl ServerEntry {
         (kind, unset)
     }
 
-    /// Returns what is started or contacted, as one line for the user. It contains no variables and
-    /// no headers, because they may be secrets.
+    /// Returns the command or the address as one line for the user. The line contains no
+    /// environment variables and no headers, because they may be secrets.
     pub fn in_short(&self) -> String {
         match &self.kind {
             ServerKind::Stdio { command, args, .. } => {

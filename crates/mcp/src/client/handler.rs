@@ -94,7 +94,7 @@ impl ElicitationAnswer {
     }
 }
 
-/// Answers the input requests that a server sends before its answer.
+/// Answers the input requests that a server sends before it answers a request.
 pub(crate) trait InputRequests: Send + Sync {
     fn answer<'a>(
         &'a self,

@@ -155,7 +155,7 @@ impl StreamableHttp {
         }
     }
 
-    /// Sends a request and passes on what comes back.
+    /// Sends a request, and passes the messages of the response to the peer.
     async fn ask(&self, id: &RpcId, message: &RpcMessage) -> Result<(), PeerError> {
         let mut response = self.post(message).await?;
         if let (RpcMessage::Request { method, .. }, Some(session)) =

@@ -1,13 +1,15 @@
 //! The client: connects to MCP servers and offers their tools in haft's tool pool.
 //!
 //! - `entry`, `expand`: entries of a configuration
+//! - `approval`: decides which servers and tools may be used; `options`: limits and services
 //! - `transport`, `stdio`, `http`, `sse`: carry messages to a server and back; `remote`,
-//!   `param_headers`: what is sent with them; `confined_transport`: a
-//!   program in a sandbox
+//!   `param_headers`: the headers of HTTP messages; `confined_transport`: a program in a sandbox;
+//!   [`oauth`]: logins to remote servers
 //! - `handler`: handles requests of servers; `connection`: sends requests to them
-//! - `server`: one server, which it reconnects; `open_transport`: opens its transport;
-//!   `server_log`: its output besides answers; `servers`: all servers of a session; `cache`: tool lists of the last session
-//! - `resources`, `prompts`: other things that servers offer
+//! - `server`: connects and reconnects one server; `open_transport`: opens its transport;
+//!   `server_log`: its output besides answers; `servers`: all servers of a session; `cache`: tool
+//!   lists of earlier sessions
+//! - `resources`, `prompts`: the resources and prompts of servers
 //! - `definition`, `schema`, `tool`, `result`: the server's tools in the form of haft's tools
 //!
 //! **Invariants.** A server never affects another one or delays the start: each is connected in its

@@ -18,7 +18,7 @@ use crate::peer::PeerError;
 
 /// The time limit for the helper command.
 const HELPER: Duration = Duration::from_secs(10);
-/// The maximum size of its output in bytes.
+/// The maximum size in bytes of the output of the helper command.
 const MAX_HELP: usize = 256 * 1024;
 /// The maximum number of redirects within a server to follow.
 const MAX_REDIRECTS: usize = 3;
@@ -28,7 +28,7 @@ pub trait ServerTokens: Send + Sync {
     /// Returns the current token, if any; refreshes it if it is about to expire.
     fn token<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Option<String>>;
 
-    /// Returns another token after this one was refused, if any.
+    /// Returns a new token after the server refused this one, if any.
     fn renewed<'a>(&'a self, url: &'a str, refused: &'a str) -> BoxFuture<'a, Option<String>>;
 }
 
@@ -49,8 +49,9 @@ impl RemoteAccess {
         &self.server.url
     }
 
-    /// Sends a request with all its headers. If the server refuses it with 401 or 403, the helper
-    /// command is run again and the token is refreshed, once.
+    /// Sends a request with all its headers. If the server refuses the request with 401 or 403,
+    /// runs the helper command again; with 401 also refreshes the token. Then sends the request a
+    /// second time.
     pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, PeerError> {
         let token = self.token().await;
         let response = self

@@ -3,9 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// The maximum number of parts of a schema, against unbounded expansion.
+/// The maximum number of parts of a schema. Beyond this number, references are not expanded.
 const MAX_PARTS: usize = 20_000;
-/// References are not followed within parts that are nested deeper. No more are followed within each other either.
+/// The maximum nesting depth at which references are still expanded. Each expanded reference adds
+/// to the depth.
 const MAX_DEPTH: usize = 64;
 
 /// Returns the schema in the form that providers accept, and a description of what that form cannot

@@ -33,7 +33,7 @@ use crate::{
 const MAX_RESTARTS: u32 = 5;
 /// The first pause before a restart; each following pause is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// The run time after which a failure starts a new row of restarts.
+/// The duration of a connection after which the number of restarts is counted from zero again.
 const LIVED: Duration = Duration::from_secs(60);
 /// The time to collect change notifications before a list is requested again.
 const SETTLED: Duration = Duration::from_millis(50);

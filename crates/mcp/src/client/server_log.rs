@@ -25,7 +25,7 @@ pub(crate) struct ServerLog {
 }
 
 impl ServerLog {
-    /// Called when the server was started again and writes to `words`.
+    /// Records the buffer of the standard error after a start of the server.
     pub(super) fn set_stderr(&self, words: Option<StderrTail>) {
         if words.is_some() {
             let mut known = lock(&self.stderr);

@@ -151,8 +151,8 @@ impl Servers {
         self.start_all(&new);
     }
 
-    /// Replaces the servers of the previous such request. The new ones are connected immediately if
-    /// the others are. An unchanged server stays connected.
+    /// Replaces the servers that the previous call set. If the session is started, the new servers
+    /// are connected immediately. An unchanged server stays connected.
     pub async fn set(&self, servers: &Map<String, Value>) -> ServerChanges {
         let read = entry::entries(servers, ServerScope::Given);
         let mut errors = Vec::new();
@@ -269,8 +269,9 @@ impl Servers {
         }
     }
 
-    /// Creates further servers with the same options, for a temporary use; their tools are sent in
-    /// full. They end at the latest with these servers. Returns `None` if these were not started.
+    /// Creates further servers with the same options, for temporary use; their tools are sent in
+    /// full. They end at the latest with the servers of `self`. Returns `None` if `self` was not
+    /// started.
     pub fn connect_separately(
         &self,
         entries: impl IntoIterator<Item = Result<ServerEntry, SkippedServer>>,
@@ -329,7 +330,7 @@ impl Servers {
         }
     }
 
-    /// Returns the tools of all servers, and the record of what was reported with them.
+    /// Returns the tools of all servers, and their versions for [`Self::tool_changes`].
     pub fn tools(&self) -> (Vec<Arc<dyn DynTool>>, ToolVersions) {
         let servers = self.state().servers.clone();
         let (mut tools, mut seen) = (Vec::new(), ToolVersions::default());

@@ -99,7 +99,8 @@ pub(crate) fn open(
     })
 }
 
-/// Resolves the program of a command. If it does not exist, trying again is pointless.
+/// Returns the path of a command's program. A missing program is an error here, so that haft does
+/// not try to start the server again.
 pub(super) fn find(
     command: &str,
     environment: &BTreeMap<OsString, OsString>,
@@ -182,7 +183,7 @@ async fn supervise_program(
     ended: watch::Sender<Option<String>>,
 ) {
     let failed = read_frames(BufReader::with_capacity(BUFFER, stdout), &peer).await;
-    // Its output has ended, so the program is of no further use.
+    // The output has ended, so the program is of no further use.
     let status = match timeout(GRACE, child.wait()).await {
         Ok(status) => status,
         Err(_) => {

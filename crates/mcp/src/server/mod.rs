@@ -7,7 +7,7 @@
 //!   client
 //! - `stdio`: lines over a pipe; `http`: streamable HTTP
 //!
-//! **Invariants.** Each session has its own service. A cancelled request is dropped, and no other.
+//! **Invariants.** Each session has its own service. Cancelling a request drops only this request.
 //! The size of input is limited before it is read.
 
 mod client_requests;

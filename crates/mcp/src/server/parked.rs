@@ -1,9 +1,9 @@
 //! Requests of the stateless revision that wait for an answer of the client.
 //!
-//! In this revision the server sends no requests. A request that needs input is answered
-//! with a list of input requests, and the client sends it again with the answers. In between, the
-//! work on the request continues in its own task, so that a service asks in the same way in every
-//! revision.
+//! In this revision the server sends no requests. A request that needs input is answered with a
+//! list of input requests, and the client sends it again with the answers. In between, the work on
+//! the request continues in its own task, so that a service can ask the client in the same way in
+//! every revision.
 
 use std::{
     collections::HashMap,

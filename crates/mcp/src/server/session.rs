@@ -275,8 +275,8 @@ impl McpSession {
             }
             method if MAY_ASK.contains(&method) => {
                 let request = (method, params);
-                // Boxed, like everything that few requests need; otherwise every future would be as
-                // large as the largest.
+                // Boxed, like everything that few requests need. Otherwise every future would have
+                // the size of the largest one.
                 Box::pin(self.parked.answer(&self.service, request, cx, to)).await
             }
             method => self.service.request(method, params, &cx).await,
@@ -411,8 +411,8 @@ impl McpSession {
     }
 }
 
-/// A request until its answer is sent. Counted separately, because its id may be reused before
-/// that.
+/// A request whose answer is not sent yet. It is counted separately from the requests in progress,
+/// because the client may reuse its id before the answer is sent.
 struct OpenRequestGuard<'a>(&'a McpSession);
 
 impl Drop for OpenRequestGuard<'_> {

@@ -30,7 +30,7 @@ use crate::{
 const WAITING: usize = 1_024;
 /// The time limit for requests in progress after the input has ended.
 const GRACE: Duration = Duration::from_secs(1);
-/// The maximum number of bytes per write.
+/// The number of bytes from which no further message is added to a write.
 const WRITTEN: usize = 64 * 1024;
 
 /// Serves one client until its input ends or `stop` is cancelled. Messages may have at most
@@ -86,7 +86,7 @@ pub async fn serve_lines(
     session.close().await;
     *known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     drop((session, channel, lines));
-    // Nothing sends any longer. A client that does not read is not waited for.
+    // No sender is left. A client that does not read delays the end by at most `GRACE`.
     let _ = tokio::time::timeout(GRACE, writing).await;
     ended
 }

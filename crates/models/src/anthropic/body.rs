@@ -2,8 +2,8 @@
 //!
 //! At most four cache markers are set: on the stable part of the system prompt (or, without one, on
 //! the last tool), on the end of the system prompt, on the last message and on the last user
-//! message before it. The previous request ended with that user message. So it is found in the
-//! cache, even if more blocks were added than the provider searches backwards.
+//! message before it. The previous request ended with that user message. So the provider finds that
+//! prefix in its cache, even if more blocks were added than it searches backwards.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -369,7 +369,7 @@ fn list<T: Serialize>(out: &mut Vec<u8>, items: &[T]) {
 }
 
 fn write<T: Serialize>(out: &mut Vec<u8>, item: &T) {
-    // Strings, numbers and values with string keys: serializing them cannot fail.
+    // Serializing strings, numbers and values with string keys cannot fail.
     if let Err(error) = serde_json::to_writer(out, item) {
         tracing::error!(%error, "a part of a request was not written");
     }

@@ -290,7 +290,7 @@ fn started(index: usize, block: Value) -> Result<Vec<ModelEvent>, ModelError> {
             }
             let extra = Map::new();
             let mut events = vec![start(BlockStart::ToolUse { id, name, extra })];
-            // It is empty in a stream, but some gateways put the whole input here.
+            // `input` is empty in a stream, but some gateways put the whole input here.
             if let Value::Object(input) = &block["input"]
                 && !input.is_empty()
             {

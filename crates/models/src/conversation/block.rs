@@ -1,4 +1,4 @@
-//! Blocks and messages, in the format that session logs and Anthropic's API share.
+//! Blocks and messages, in the format that transcripts and Anthropic's API share.
 
 use haft_contract::{Content, Role, output::MediaSource};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -67,7 +67,7 @@ pub enum Block {
     },
     /// The result of a tool call.
     ToolResult(ToolResult),
-    /// A block type of the provider's own, sent back unchanged.
+    /// A provider-specific block, sent back unchanged.
     #[serde(untagged)]
     Other(Value),
 }

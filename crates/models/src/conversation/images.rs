@@ -22,9 +22,9 @@ impl RequestHistory {
         drop_from(&mut self.entries, messages, note);
     }
 
-    /// Returns the messages whose images a refusal most likely means: the message it names
-    /// (`messages.3.content…`), otherwise those with an image over the limit, otherwise the last
-    /// message with an image.
+    /// Returns the messages whose images a provider's error most likely refers to: the message that
+    /// the error names (`messages.3.content…`), otherwise those with an image over the limit,
+    /// otherwise the last message with an image.
     pub(crate) fn refused_images(&self, refusal: &str) -> Vec<usize> {
         let with = |check: &dyn Fn(&MediaSource) -> bool| -> Vec<usize> {
             let messages = self.messages().enumerate();

@@ -2,8 +2,8 @@
 //!
 //! **Invariants**, held by construction:
 //! - Messages alternate between user and model, and the user begins.
-//! - Every tool call of an assistant message is answered in the next message. Results come first
-//!   and in the order of the calls. No result is without its call.
+//! - Every tool call of an assistant message has its result in the next message. Results come
+//!   first, in the order of the calls. Every result has a call.
 //! - Call ids are unique.
 //! - No text is empty.
 //!

@@ -6,8 +6,8 @@ use super::{Block, Conversation, ConversationEntry};
 
 impl Conversation {
     /// Replaces tool results that are longer than the note by the note, in all but the last `keep`
-    /// messages. The calls and the fact that they were answered remain. Returns the number of freed
-    /// bytes. Only messages that change are serialized again.
+    /// messages. The calls remain, and each still has a result. Returns the number of freed bytes.
+    /// Only messages that change are serialized again.
     pub fn prune_results(&mut self, keep: usize, note: &str) -> usize {
         let old = self.entries.len().saturating_sub(keep);
         let mut freed = 0;

@@ -95,8 +95,8 @@ impl fmt::Display for HistoryRepair {
 const INTERRUPTED: &str = "No result: the session was interrupted before this call finished. \
                            It may have run; check its effects before you repeat it.";
 
-/// Block types that this crate defines. If a block of these types is read as [`Block::Other`], it
-/// is broken.
+/// Block types that this crate defines. A block of such a type that is parsed as [`Block::Other`]
+/// is invalid.
 const OURS: [&str; 7] = [
     "text",
     "image",

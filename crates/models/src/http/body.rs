@@ -94,9 +94,9 @@ where
     }
 }
 
-/// The time that the reader waits for the end of a complete response, and the longer time that a
-/// background task waits for it.
+/// The time that the reader waits for the end of a complete response.
 const GOODBYE: Duration = Duration::from_millis(20);
+/// The time that a background task then waits for the end.
 const LONG_GOODBYE: Duration = Duration::from_secs(2);
 
 impl<S, E> ResponseBody<S>

@@ -41,7 +41,7 @@ pub(crate) async fn refusal(
     let text = match body.all(MAX_REFUSAL).await {
         Ok(bytes) => bytes,
         Err(error) if error.kind == ErrorKind::Cancelled => return error,
-        // The part that arrived says more than the lost connection.
+        // The part that arrived explains more than the error about the connection.
         Err(_) => std::mem::take(&mut body.head),
     };
     let mut error = from_body(Some(status), &String::from_utf8_lossy(&text));
@@ -130,7 +130,7 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
     };
     match by_name.unwrap_or(by_status) {
         BadRequest if mentions_length(message) => ContextTooLong,
-        // Older versions of llama.cpp report it as a server error.
+        // Older versions of llama.cpp report a full context window as a server error.
         Server if message.contains("exceeds the available context size") => ContextTooLong,
         kind => kind,
     }

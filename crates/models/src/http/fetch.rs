@@ -1,8 +1,8 @@
 //! The client for web pages. Each request connects only to addresses that were checked before.
 //!
 //! A host name is resolved once, by the caller that checks the addresses. So this client's resolver
-//! returns only the addresses that were given with a request in flight. It never asks the DNS
-//! again, whose second answer could differ.
+//! returns only the addresses that were given with a request in flight. It never queries the DNS
+//! again, because a second answer could differ.
 
 use std::{
     collections::HashMap,
@@ -50,7 +50,7 @@ impl WebClient {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        // It fails only if a provider is already installed, which is fine.
+        // Fails only if a TLS crypto provider is already installed; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .user_agent(concat!(

@@ -1,4 +1,6 @@
-//! The only HTTP client. It is built on first use, because loading certificates takes time.
+//! All HTTP clients of haft: for providers ([`Http`]), web pages ([`WebClient`]) and WebSockets
+//! ([`WebSockets`]). [`Http`] and [`WebClient`] are built on first use, because loading
+//! certificates takes time.
 //!
 //! The time of a whole response is not limited, because it may legitimately take long. There are
 //! limits on connecting, on silence and on keep-alives without content ([`HttpOptions`]).
@@ -98,7 +100,7 @@ impl HttpOptions {
     }
 }
 
-/// The HTTP client, shared by all providers.
+/// The HTTP client that all providers share.
 #[derive(Debug, Clone, Default)]
 pub struct Http {
     inner: Arc<HttpClients>,
@@ -223,7 +225,7 @@ impl Http {
     }
 
     fn builder(&self, is_plain: bool) -> reqwest::Result<ClientBuilder> {
-        // It fails only if a provider is already installed, which is fine.
+        // Fails only if a TLS crypto provider is already installed; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = self.options();
         let mut builder = Client::builder()

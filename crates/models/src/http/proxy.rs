@@ -4,7 +4,8 @@ use std::fmt;
 
 use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 
-/// The proxy settings of the environment. Addresses may contain passwords, so they are not shown.
+/// The proxy settings of the environment. Addresses may contain passwords, so `Debug` does not
+/// print them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ProxyVariables {
     http: Option<String>,

@@ -1,4 +1,5 @@
-//! The HTTP client for other protocols over HTTP: any method, any header, streamed responses.
+//! The HTTP client for other protocols over HTTP: GET, POST and DELETE, any header, streamed
+//! responses.
 
 use haft_contract::{
     BoxFuture, HttpBody, HttpEvent, HttpFailure, HttpMethod, HttpRequest, HttpResponse,

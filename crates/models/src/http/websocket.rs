@@ -1,9 +1,9 @@
 //! WebSockets that only receive messages (RFC 6455). The HTTP client does the handshake; the frames
 //! are parsed here.
 //!
-//! Only pongs and the closing frame are ever sent. A WebSocket crate is not used, because it would
-//! add a second HTTP parser and a second hash for this little code. The connection goes to
-//! addresses that were checked before, without a proxy and without redirects.
+//! Only pongs and the closing frame are ever sent. A WebSocket crate is not used: it would add a
+//! second HTTP parser and a second SHA-1 implementation to replace little code. The connection goes
+//! to addresses that were checked before, without a proxy and without redirects.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ async fn open(request: WebSocketRequest) -> Result<Box<dyn WebSocketMessages>, S
 }
 
 fn client(request: &WebSocketRequest) -> Result<Client, String> {
-    // It fails only if a provider is already installed, which is fine.
+    // Fails only if a TLS crypto provider is already installed; then that one is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let host = request.host.trim_matches(['[', ']']);
     let mut builder = Client::builder()

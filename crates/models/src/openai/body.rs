@@ -40,7 +40,7 @@ pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: AcceptedFi
     let dialect = quirks.message_dialect();
     for entry in request.history.entries() {
         // Thinking is sent back only to the model that wrote it, so the dialect includes whether
-        // the message is its own.
+        // the requested model wrote the message.
         let by = entry.message.model.as_deref();
         let own = by.is_none_or(|by| by == request.model);
         let dialect = BodyDialect(dialect.0 << 1 | u32::from(own));

@@ -18,7 +18,7 @@ const MAX_LENGTH: usize = 17 * 1024 * 1024;
 pub(super) struct CallAssembler {
     calls: Vec<PartialCall>,
     by_index: std::collections::HashMap<u64, usize>,
-    /// The calls that began in the most recent chunk that began any.
+    /// The calls that began in the most recent chunk in which a call began.
     opened: Vec<usize>,
     /// The number of calls that were handed out. Later pieces do not change them.
     handed_out: usize,

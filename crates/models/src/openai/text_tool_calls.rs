@@ -1,7 +1,8 @@
 //! Tool calls that a model prints as text, because its server does not parse the model's call
 //! format.
 //!
-//! Used only if the quirk is set; otherwise a call that the text merely quotes would be run.
+//! Used only if the quirk `printed_calls` is set. For other servers, a call that the text merely
+//! quotes must not run.
 
 use serde_json::{Map, Value};
 

@@ -41,7 +41,7 @@ impl fmt::Debug for RecordingTape {
 }
 
 impl Recorder {
-    /// Records to a new file that only its owner can read.
+    /// Records to this file and replaces its contents. A new file is readable only by its owner.
     pub fn create(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
         let mut options = File::options();
         options.write(true).create(true).truncate(true);

@@ -12,7 +12,7 @@ const GUTTER: f32 = 0.8;
 const COLUMN_LINES: usize = 3;
 /// The minimum average number of characters in a line of a column. Cells of tables are shorter.
 const COLUMN_CHARS: usize = 16;
-/// The number of lines from which on a page is a drawing without columns.
+/// A page with at least this number of lines is treated as a drawing without columns.
 const MAX_LINES: usize = 20_000;
 /// The maximum nesting depth of columns.
 const DEPTH: usize = 6;
@@ -119,7 +119,7 @@ fn weight(text: &str) -> usize {
         .sum()
 }
 
-/// Returns whether the columns overlap vertically by at least 40 % of the shorter one.
+/// Returns whether the columns overlap vertically by more than 40 % of the shorter one.
 fn are_side_by_side(left: &[&PdfTextLine], right: &[&PdfTextLine]) -> bool {
     let extent = |lines: &[&PdfTextLine]| {
         let tops = lines.iter().map(|line| line.top());

@@ -5,7 +5,7 @@
 
 use unicode_normalization::char::compose;
 
-/// Names of glyphs without a composition, each with its text.
+/// The names of glyphs that are not composed of a letter and an accent, each with its text.
 const NAMES: &str = "\
     space:\u{20} exclam:! quotedbl:\" numbersign:# dollar:$ percent:% ampersand:& quotesingle:' parenleft:( \
     parenright:) asterisk:* plus:+ comma:, hyphen:- period:. slash:/ zero:0 one:1 two:2 three:3 four:4 \

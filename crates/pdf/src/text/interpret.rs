@@ -34,7 +34,8 @@ pub(super) struct ShownGlyph {
     pub(super) is_vertical: bool,
 }
 
-/// Cache of loaded fonts by their address in memory, because not all fonts are indirect objects.
+/// A cache of loaded fonts. Its key is a font's address in memory, because not all fonts are indirect
+/// objects.
 #[derive(Default)]
 pub(crate) struct FontCache(HashMap<(usize, usize), Rc<TextFont>>);
 

@@ -29,8 +29,8 @@ use matrix::Matrix;
 
 pub(crate) use interpret::FontCache;
 
-/// The characters for 0x80 to 0x9E in strings outside pages (PDFDocEncoding). The other codes are
-/// Latin-1.
+/// The characters for 0x80 to 0x9E in strings outside pages (PDFDocEncoding). 0xA0 is the euro
+/// sign; the other codes are read as Latin-1.
 const DOCUMENT_ENCODING: &str = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž";
 
 /// Returns the text of a page, given its decoded content.

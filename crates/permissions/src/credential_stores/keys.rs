@@ -1,4 +1,4 @@
-//! Private keys, password managers, wallets, backups.
+//! Stores of private keys, password managers, wallets and backup programs.
 
 use super::StoreEntry;
 

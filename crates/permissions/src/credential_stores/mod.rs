@@ -1,5 +1,5 @@
-//! The stores of keys, tokens and passwords that are known, as tables. Each entry names the program or the format
-//! that stores the secrets.
+//! Tables of known stores of keys, tokens and passwords. Each entry names the program or the format that stores the
+//! secrets.
 
 mod keys;
 mod personal;
@@ -21,7 +21,7 @@ pub(super) fn paths() -> impl Iterator<Item = &'static str> {
     entries().flat_map(|(_, paths)| paths.iter().copied())
 }
 
-/// Stores of the whole machine, by their programs: what root alone may read, unless a command runs as root.
+/// Stores of the whole machine, by program. Usually only root can read them, but a command may run as root.
 #[rustfmt::skip] // one line for each program
 pub(super) const OF_MACHINE: &[StoreEntry] = &[
     ("NetworkManager, wpa_supplicant, iwd, BlueZ", &["/etc/NetworkManager/system-connections", "/etc/wpa_supplicant", "/var/lib/iwd", "/var/lib/bluetooth"]),
@@ -42,15 +42,15 @@ pub(super) const OF_MACHINE: &[StoreEntry] = &[
     ("Ceph, Proxmox VE", &["/etc/ceph", "/etc/pve/priv"]),
 ];
 
-/// The paths of these.
+/// The paths of the machine's stores.
 pub(super) fn machine_paths() -> impl Iterator<Item = &'static str> {
     OF_MACHINE
         .iter()
         .flat_map(|(_, paths)| paths.iter().copied())
 }
 
-/// Variables that say where one of them is, if not where it usually is, and what in that place; empty:
-/// the place itself.
+/// Environment variables that move a store. Each has the names of the store below the variable's path; an empty name
+/// means the path itself.
 pub(super) const NAMED: &[(&str, &[&str])] = &[
     ("ANSIBLE_VAULT_PASSWORD_FILE", &[""]),
     ("AWS_CONFIG_FILE", &[""]),
@@ -127,7 +127,7 @@ pub(super) const NAMED: &[(&str, &[&str])] = &[
     ("npm_config_userconfig", &[""]),
 ];
 
-/// The directories that the standard of desktops lets variables move, and where they usually are.
+/// The variables of the XDG base directory specification, with their default directories below a home.
 pub(super) const MOVED: [(&str, &str); 4] = [
     ("XDG_CACHE_HOME", ".cache/"),
     ("XDG_CONFIG_HOME", ".config/"),

@@ -1,10 +1,10 @@
-//! Browsers, mail, chat, what was typed, and the accounts of agents and editors.
+//! Stores of browsers, mail and chat programs, histories of typed text, and accounts of agents and editors.
 
 use super::StoreEntry;
 
 #[rustfmt::skip] // one line for each program
 pub(super) const STORES: &[StoreEntry] = &[
-    // What was typed, passwords among it.
+    // Histories of typed text, which may contain passwords.
     ("bash, ksh, zsh, tcsh", &[".bash_history", ".history", ".local/state/bash/history", ".local/state/zsh/history", ".sh_history", ".zhistory", ".zsh_history", ".zsh_sessions"]),
     ("fish", &[".local/share/fish/fish_history"]),
     ("Nushell", &[".config/nushell/history.txt", ".config/nushell/history.sqlite3"]),
@@ -89,7 +89,7 @@ pub(super) const STORES: &[StoreEntry] = &[
     ("Ollama, LM Studio, Jan, Chatbox", &[".ollama/id_ed25519", ".lmstudio/.internal", ".config/lm studio", ".config/jan", ".config/chatbox"]),
     ("VS Code and its forks", &[".config/code", ".config/code - insiders", ".config/code - oss", ".config/vscodium", ".vscode-server/data/user/globalstorage"]),
     ("JetBrains, Android Studio", &[".config/jetbrains", ".config/google"]),
-    // Packages with a home for each program.
+    // Package formats that give each program its own home.
     ("Flatpak: browsers", &[".var/app/com.brave.browser", ".var/app/com.google.chrome", ".var/app/com.microsoft.edge", ".var/app/com.opera.opera", ".var/app/com.vivaldi.vivaldi", ".var/app/io.gitlab.librewolf-community", ".var/app/net.waterfox.waterfox", ".var/app/app.zen_browser.zen", ".var/app/org.chromium.chromium", ".var/app/org.gnome.epiphany", ".var/app/org.mozilla.firefox", ".var/app/org.torproject.torbrowser-launcher"]),
     ("Flatpak: mail and chat", &[".var/app/ch.protonmail.protonmail-bridge", ".var/app/com.discordapp.discord", ".var/app/com.microsoft.teams", ".var/app/com.github.ismaelmartinez.teams_for_linux", ".var/app/com.skype.client", ".var/app/com.slack.slack", ".var/app/im.riot.riot", ".var/app/org.mozilla.thunderbird", ".var/app/org.signal.signal", ".var/app/org.telegram.desktop", ".var/app/us.zoom.zoom"]),
     ("Flatpak: passwords, wallets, databases, files", &[".var/app/com.bitwarden.desktop", ".var/app/com.onepassword.onepassword", ".var/app/org.keepassxc.keepassxc", ".var/app/org.electrum.electrum", ".var/app/org.getmonero.monero", ".var/app/io.dbeaver.dbeavercommunity", ".var/app/com.getpostman.postman", ".var/app/rest.insomnia.insomnia", ".var/app/com.nextcloud.desktopclient.nextcloud", ".var/app/org.filezillaproject.filezilla", ".var/app/org.remmina.remmina", ".var/app/com.visualstudio.code", ".var/app/com.vscodium.codium"]),

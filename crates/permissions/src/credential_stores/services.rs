@@ -1,4 +1,4 @@
-//! Clouds, code hosts, packages, databases, networks.
+//! Stores of clients for clouds, code hosts, package registries, databases and networks.
 
 use super::StoreEntry;
 

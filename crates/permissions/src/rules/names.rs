@@ -1,7 +1,8 @@
 //! The names that rules may use, whether or not this build has a tool of that name.
 //!
-//! A tool's profile determines the meaning of its rules ([`haft_contract::RuleMatch`]). Four names
-//! mean an action by any tool: rules with them must apply even if the tool of that name is missing.
+//! A tool's profile determines the meaning of its rules ([`haft_contract::RuleMatch`]). But `Bash`,
+//! `Read`, `Edit` and `WebFetch` mean an action by any tool: rules with these names must apply even
+//! if the tool of that name is missing.
 
 /// The calls to which rules with a name apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -29,7 +29,8 @@ const MAX_DIRECTORIES: usize = 500;
 /// ignored there.
 pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 
-/// Returns whether the content of this file decides. Such a file may be replaced.
+/// Returns whether this is a settings file of a repository. A command may replace it if the new
+/// content is safe.
 pub(super) fn is_judged(path: &Path) -> bool {
     matches!(in_git(path), Some((_, GitPathKind::Config))) && path.is_file()
 }

@@ -387,8 +387,8 @@ impl<'a> SandboxSettingsReader<'a> {
         })
     }
 
-    /// Returns the variables with keys. Variables for which others would use a placeholder are
-    /// removed completely.
+    /// Returns the variables with secrets. A command does not get them at all, even if the entry
+    /// requests a placeholder.
     fn withheld(&mut self) -> Vec<String> {
         self.read("credentials.envVars", None, |_, entry| {
             Ok(named(entry.value, "name")?.to_owned())
@@ -402,7 +402,7 @@ fn text(value: &Value) -> Result<&str, String> {
         .ok_or_else(|| "a text is expected".to_owned())
 }
 
-/// Parses `{"path": …}`, or the text alone.
+/// Returns the text of the key `name` in an object, or the value itself if it is a text.
 fn named<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
     let inner = value.get(name).unwrap_or(value);
     text(inner).map_err(|_| format!("an object with `{name}` is expected"))

@@ -171,7 +171,7 @@ pub(super) struct HomeVisibility {
     pub(super) closed: Vec<PathBuf>,
     /// Paths by the names under which commands open them.
     pub(super) open: Vec<PathBuf>,
-    /// The text because of which the reads of the line are unknown.
+    /// The text in the line that leaves its reads unknown.
     pub(super) untold: Option<String>,
 }
 

@@ -28,7 +28,7 @@ const ALWAYS: [&str; 12] = [
 /// Beginnings of long options that make programs follow links.
 const LONG: [&str; 4] = ["--deref", "--follow", "-follow", "--copy-"];
 
-/// Returns the text because of which the reads of the line are unknown, if they are.
+/// Returns the text in the line that leaves its reads unknown, if they are.
 pub(super) fn unknown_read(shell: &ShellFacts) -> Option<String> {
     if shell.analysis.unreadable.is_some() {
         return Some(shell.line.clone());

@@ -165,7 +165,7 @@ impl<'a> PathScan<'a> {
             }
             let listing = listings.listing(&directory.path, |path, kind| self.why(path, kind));
             seen += listing.entries;
-            // The owner can make the directory readable.
+            // The directory's owner may make it readable later.
             if listing.is_unreadable && hides {
                 self.hidden.push(real_path::resolve_links(&directory.path));
                 continue;
@@ -312,7 +312,7 @@ impl<'a> PathScan<'a> {
         if !controls {
             return false;
         }
-        // The names above were checked before.
+        // The directories above the path were checked before.
         let name = name_below(path);
         if is_dir && control_files::is_control_folder(&name) {
             // Worktrees in a settings directory are working directories.

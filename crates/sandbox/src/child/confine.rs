@@ -55,8 +55,8 @@ const ALWAYS: [&str; 5] = [
     "/dev/tty",
     "/dev/ptmx",
 ];
-/// More such paths, if the sandbox has its own. Those of the machine would expose terminals and
-/// shared memory of other programs.
+/// Directories that can be written as well if the sandbox has its own instances of them. Those of
+/// the machine would expose terminals and shared memory of other programs.
 const OWN: [&str; 2] = ["/dev/pts", "/dev/shm"];
 
 /// The maximum number of processes and threads in a sandbox: more than any build needs, but less
@@ -135,10 +135,10 @@ impl PreparedConfinement {
     }
 }
 
-/// Returns whether the plan is for a program that cannot start without a Unix socket. Without a
-/// guard that checks the target of each connection, no other program gets one. Chromium binds one
-/// to be the only process of its profile, and is the only program with a network; its profile hides
-/// the directories that contain sockets.
+/// Returns whether the plan is for Chromium, which is the only program with a network. Chromium
+/// cannot start without a Unix socket: it binds one to ensure that no other process uses the same
+/// browser profile. Its sandbox profile hides the directories that contain sockets. Other programs
+/// get Unix sockets only if a guard checks the target of each connection.
 fn is_browser(plan: &SandboxPlan) -> bool {
     let has_network = matches!(&plan.profile,
         SandboxProfile::Workspace(workspace) if workspace.network == SandboxNetwork::Proxy);
@@ -214,7 +214,8 @@ fn landlock(plan: &SandboxPlan, writing: WriteRules) -> Result<RulesetCreated, S
         rules.extend(roots.map(|path| (path.as_path(), rights)));
         connects = workspace.network != SandboxNetwork::None;
     }
-    // A sandbox without these paths would be useless once they are back.
+    // A missing path gets no rule, so the command could not use it once it is back. The setup
+    // therefore fails.
     for path in &plan.there {
         step_at(path, || std::fs::symlink_metadata(path))?;
     }

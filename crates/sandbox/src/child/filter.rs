@@ -90,8 +90,8 @@ const SPACES: [i32; 8] = [
 /// The terminal requests that type into the input of another program.
 const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
-/// The ioctl requests that create directories with names and contents: btrfs (subvolume and
-/// snapshot, each in two forms), bcachefs.
+/// The ioctl requests that create a directory with a name, or a copy of one: subvolumes and
+/// snapshots of btrfs (two requests each), and subvolumes of bcachefs.
 const NAMING_REQUESTS: [u64; 5] = [
     0x5000_940e,
     0x5000_9418,
@@ -157,8 +157,8 @@ fn without_x32() -> BpfProgram {
     ]
 }
 
-/// Calls that the guard performs regardless of their arguments: those that create or remove a name
-/// of a file, and connections.
+/// Calls that are passed to the guard regardless of their arguments: those that create or remove a
+/// file name, `truncate`, and those that bind or connect a socket.
 const NAMING: &[i64] = &[
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
@@ -189,8 +189,8 @@ const NAMING_HERE: &[i64] = &[libc::SYS_renameat];
 /// The number of this call, which `libc` does not list; it is the same on all architectures.
 pub(super) const FCHMODAT2: i64 = 452;
 
-/// Calls that change the metadata of a file by its path. The kernel decides about them, and the
-/// guard records the ones that it refuses.
+/// Calls that change the metadata of a file by its path. The kernel allows or refuses them; the
+/// guard only records the ones that the kernel will refuse.
 const DESCRIBING: &[i64] = &[libc::SYS_fchmodat, FCHMODAT2, libc::SYS_fchownat];
 
 #[cfg(target_arch = "x86_64")]
@@ -249,8 +249,8 @@ pub(super) fn mediated() -> Result<BpfProgram, SetupFailure> {
         program.push(instruction(ANSWER, 0, 0, HAND_OVER));
         program.push(instruction(ANSWER, 0, 0, ALLOW));
     }
-    // Usually the path of `utimensat` is null, and the call changes an open file: it is not
-    // mediated.
+    // If the path of `utimensat` is null, as in most calls, the call changes an open file and is
+    // not mediated.
     program.push(instruction(IF_EQUAL, 0, 6, number(libc::SYS_utimensat)?));
     program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8));
     program.push(instruction(IF_EQUAL, 0, 2, 0));

@@ -40,8 +40,9 @@ use crate::{
     scratch_lease,
 };
 
-/// Marks the guard that bubblewrap starts, which is already inside the sandbox. Its standard output
-/// is the file with the plan, and its standard error is the pipe that the command writes to.
+/// The environment variable that marks a guard started by bubblewrap, which is already inside the
+/// sandbox. Its standard output is the file with the plan, and its standard error is the pipe that
+/// the command writes to.
 const INSIDE: &str = "HAFT_SANDBOX_INSIDE";
 /// A failed step of the setup: its name and the error.
 #[derive(Debug, Serialize, Deserialize)]

@@ -8,7 +8,9 @@ use std::{
 
 use crate::ClosedDirectories;
 
-/// The maximum number of entries that are granted one by one. A larger directory stays closed.
+/// The maximum number of entries of a directory that are granted one by one. In a larger directory
+/// only those entries are considered that contain, or are in, a closed, open or hidden path. The
+/// other entries cannot be read.
 const MAX_COUNT: usize = 4096;
 
 /// Returns paths that together contain everything that may be read: everything outside of closed

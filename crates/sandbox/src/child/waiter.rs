@@ -36,7 +36,7 @@ pub(super) fn run(socket: &OwnedFd, keeper: Pid, scratch: &Path) -> i32 {
         }
         if heard {
             match protocol::receive(socket) {
-                Ok(Some(_)) => dismissed = true, // our process no longer needs the sandbox
+                Ok(Some(_)) => dismissed = true, // another sandbox still uses the scratch folder
                 Ok(None) | Err(_) => break,
             }
         }

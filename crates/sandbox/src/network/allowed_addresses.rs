@@ -1,4 +1,4 @@
-//! The addresses that a connection may use after its name was resolved.
+//! The addresses that a connection may use, checked after the host name was resolved.
 
 use std::net::IpAddr;
 

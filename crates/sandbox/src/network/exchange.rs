@@ -107,7 +107,7 @@ impl HttpExchange {
             let framing = head.fields.framing(head.version);
             let framing = framing.map_err(|error| ProxyReply::bad_gateway(&error))?;
             match head.status {
-                // The client cannot have requested another protocol: that field is not forwarded.
+                // The proxy does not forward the `Upgrade` field, so the server must not change the protocol.
                 101 => {
                     let error = ReadError::Malformed("it changes the protocol");
                     return Err(ProxyReply::bad_gateway(&error));

@@ -14,7 +14,7 @@ impl IdleClock {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes when no data was forwarded for `silence`, or for up to twice as long.
+    /// Completes when no data was forwarded for `silence`. May complete up to `silence` later than that.
     pub(super) async fn stops(&self, silence: Duration) {
         loop {
             let before = self.0.load(Ordering::Relaxed);

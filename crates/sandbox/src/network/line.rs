@@ -1,4 +1,4 @@
-//! Lines of HTTP, parsed strictly: each ends in CR LF and contains neither of them.
+//! Lines of HTTP, parsed strictly: each ends in CR LF and contains no other CR or LF.
 
 use std::io;
 

@@ -7,7 +7,7 @@
 //! 1. It validates the host ([`Host`]) before any rule is evaluated: a host that two parsers could
 //!    read differently is refused.
 //! 2. The [`NetworkGate`] decides, by rules or by asking the user.
-//! 3. Only then it resolves the name, once: a refused name never leaves in a DNS query.
+//! 3. Only then does it resolve the name, once: a refused name never leaves in a DNS query.
 //! 4. It checks every resolved address ([`SpecialAddress`], [`AllowedAddresses`]): an address that is not
 //!    public is allowed only if a rule names that address.
 //! 5. It connects to the address that it checked, and logs the decision ([`GateLogEntry`]).

@@ -94,7 +94,7 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Creates a proxy without a listener. It serves only those given to
+    /// Creates a proxy without a listener. It serves only the listeners given to
     /// [`accept_from`](Self::accept_from).
     pub(crate) fn with(gate: Arc<dyn NetworkGate>, options: ProxyOptions) -> Self {
         let ProxyOptions { resolver, limits } = options;

@@ -33,9 +33,9 @@ use pattern::GlobPattern;
 /// One listing. [`GlobQuery::new`] requests every visible file; set the fields for anything else.
 #[derive(Clone, Debug)]
 pub struct GlobQuery {
-    /// `**`, `*`, `?`, `[..]`, `{a,b}`. A pattern without a `/` matches a file name at any depth.
-    /// A pattern with a `/` is a path from `base`, so `./*.rs` matches only at the top. An absolute
-    /// pattern, or one that starts with `../`, moves the base.
+    /// The pattern, with `**`, `*`, `?`, `[..]` and `{a,b}`. A pattern without a `/` matches a file
+    /// name at any depth. A pattern with a `/` is a path from `base`, so `./*.rs` matches only at
+    /// the top. An absolute pattern, or one that starts with `../`, moves the base.
     pub pattern: String,
     /// The absolute path of the directory to search.
     pub base: PathBuf,

@@ -22,8 +22,8 @@ use crate::index::{TrigramQuery, plan};
 /// The number of built patterns, types and overrides to cache.
 const MAX_STORED: usize = 8;
 
-/// The regexes of the most recent queries. A call is checked before it is answered, and building a
-/// regex that covers all Unicode letters takes longer than most answers.
+/// The regexes of the most recent queries. A call needs its regex twice, for the check and for the
+/// search, and building one that covers all Unicode letters takes longer than most searches.
 #[derive(Debug, Default)]
 pub(crate) struct MatcherCache {
     patterns: Mutex<Vec<(MatcherKey, Arc<BuiltPattern>)>>,
@@ -94,7 +94,7 @@ impl MatcherCache {
         remembered(&self.patterns, &key, || build(query).map(BuiltPattern::new))
     }
 
-    /// Returns the files of the type that a query names.
+    /// Returns the matcher for the file type that a query names.
     pub(super) fn types(&self, query: &GrepQuery) -> Result<Arc<Types>, SearchError> {
         match &query.file_type {
             Some(name) => remembered(&self.types, name, || filter::types(query)),
@@ -112,7 +112,7 @@ impl MatcherCache {
     }
 }
 
-/// Returns what was built for the same key before, or builds it.
+/// Returns the cached value of the key, or builds and caches it.
 fn remembered<K: Clone + PartialEq, T>(
     kept: &Mutex<Vec<(K, Arc<T>)>>,
     key: &K,

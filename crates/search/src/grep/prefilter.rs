@@ -350,7 +350,7 @@ fn often(byte: u8) -> f64 {
     }
 }
 
-/// The knowledge about a part of a pattern.
+/// The byte classes that every match of a part of a pattern contains.
 #[derive(Clone, Debug, Default)]
 struct PatternPart {
     /// Every match starts with the classes in `first` and ends with those in `last`.
@@ -488,7 +488,7 @@ pub(super) struct PrefilteredMatcher<'a> {
 }
 
 impl<'a> PrefilteredMatcher<'a> {
-    /// At least one of the two filters must be present: they select those lines.
+    /// Creates the matcher. At least one of the two filters, which select the lines, must be present.
     pub(super) fn new(
         exact: &'a RegexMatcher,
         lines: Option<&'a LineFilter>,

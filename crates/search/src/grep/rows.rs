@@ -16,7 +16,8 @@ use crate::skip::SkipReason;
 /// it finds the match again.
 const LOOK_AHEAD: usize = 128;
 
-/// Returns the path of the file. Called with the first row, so a file without rows costs nothing.
+/// A function that returns the path of the file. It is called for the first row, so a file without
+/// rows costs nothing.
 pub(super) type PathSource<'a> = dyn Fn() -> Arc<Path> + 'a;
 
 /// Collects the rows of one file.

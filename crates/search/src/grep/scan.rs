@@ -77,7 +77,7 @@ pub(super) struct FileScanner {
     /// Rules out most lines faster than the pattern.
     narrowing: Prefilter,
     mode: GrepMode,
-    /// More rows of one file are never shown.
+    /// The maximum number of rows of one file that can be shown.
     max_rows: usize,
     watch: StopFlag,
 }
@@ -283,7 +283,8 @@ fn search_plain(
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prefilter {
     pub(super) lines: Option<Arc<LineFilter>>,
-    /// For texts beyond ASCII. Where it does not match, the pattern does not match either.
+    /// The relaxed pattern, for texts with non-ASCII characters. Where it does not match, the pattern
+    /// does not match either.
     pub(super) relaxed: Option<Arc<RegexMatcher>>,
 }
 
@@ -397,7 +398,8 @@ enum BufferState {
     Grown,
 }
 
-/// Makes a file without matches stoppable, and detects a buffer that has grown.
+/// A reader that fails when the search is stopped, which matters for a file without matches. It also
+/// detects a buffer that has grown.
 struct StoppableReader<'a> {
     input: ReaderInput<'a>,
     watch: &'a StopFlag,

@@ -38,7 +38,8 @@ impl TextMatcher {
         })
     }
 
-    /// Calls `each` for every match in what Grep searches: the text without its byte order mark.
+    /// Calls `each` for every match in `text`. For the same matches as Grep, `text` must have no byte
+    /// order mark.
     pub fn each(&self, text: &[u8], mut each: impl FnMut(&MatchGroups)) {
         let mut captures = self.matcher.new_captures().expect(NEVER_FAILS);
         if self.multiline {

@@ -23,7 +23,7 @@ impl NumberSet {
         bits
     }
 
-    /// Adds a number. Numbers beyond the length are ignored.
+    /// Adds a number. Numbers beyond the length, rounded up to a multiple of 64, are ignored.
     pub(crate) fn insert(&mut self, number: usize) {
         if let Some(word) = self.words.get_mut(number / 64) {
             *word |= 1 << (number % 64);

@@ -48,7 +48,7 @@ impl UnindexedFiles {
 }
 
 /// Ensures that a thread brings the index up to date, and frees the cached texts when they have not
-/// been used for `contents_kept`.
+/// been used for `contents_lifetime`.
 pub(crate) fn start(holder: &Arc<TreeHandle>, wants_index: bool) {
     let mut work = holder.work();
     work.is_wanted = true;
@@ -97,7 +97,7 @@ fn run(holder: &TreeHandle) {
         if !holder.has_ended() {
             super::file::save(holder);
         }
-        // Wait for more work, or until nothing was requested for `contents_kept`.
+        // Wait for more work, or until nothing was requested for `contents_lifetime`.
         loop {
             let idle = holder.work().last_asked.elapsed();
             // Without cached texts, nothing has to be freed, so do not wait.
@@ -146,7 +146,7 @@ fn wait(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BuildProgress {
     Made,
-    /// Everything worth indexing is indexed.
+    /// No work is left that is worth doing, or it cannot be done.
     Done,
 }
 

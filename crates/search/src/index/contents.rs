@@ -22,8 +22,8 @@ pub(crate) const MAX_INDEXED: u64 = 16 << 20;
 /// The maximum number of different trigrams of an indexed file. A file with more would match nearly
 /// every query.
 pub(crate) const MAX_TRIGRAMS: usize = 60_000;
-/// The search of a walked file ends at its first NUL byte, if that byte is in the first chunk it
-/// reads.
+/// The length in bytes of the beginning of a file that is checked for a NUL byte first. The search of
+/// a walked file ends at a NUL byte there, so nothing after it is cached.
 const FIRST_PIECE: usize = 60_000;
 
 /// Everything that is cached for a file.

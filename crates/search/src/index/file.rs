@@ -211,7 +211,7 @@ fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result
     Ok(places)
 }
 
-/// Reads the posting lists from the file from now on, instead of from memory.
+/// Makes the tree read its posting lists from the file instead of from memory.
 fn use_file(holder: &TreeHandle, file: File, places: &SegmentPlaces, epoch: u64) {
     let file = Arc::new(file);
     let opened: Result<Vec<Segment>, CorruptIndex> = places

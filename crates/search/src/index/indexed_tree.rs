@@ -44,7 +44,7 @@ pub(crate) struct SegmentSlot {
     pub(crate) files: Vec<EntryNumber>,
 }
 
-/// Selects the files of a query.
+/// The parts of a query that select its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ViewKey {
     pub(crate) directory: DirectoryNumber,
@@ -261,7 +261,7 @@ impl IndexedTree {
         })
     }
 
-    /// Returns the problems with ignore files of the directories above.
+    /// Returns the skips of the directories above, such as problems with their ignore files.
     pub(crate) fn skips_above(&self, start: DirectoryNumber) -> Vec<Skip> {
         let start = &self.tree.directories[start as usize].path;
         let above = start

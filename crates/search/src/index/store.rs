@@ -167,7 +167,7 @@ impl TreeStore {
         trees.iter().map(status).collect()
     }
 
-    /// Called after an answer: starts the background work that would make the next one faster.
+    /// Starts the background work that makes later answers faster. Called after each answer.
     pub(crate) fn start_background_work(&self, holder: &Arc<TreeHandle>, need: IndexNeed) {
         if self.settings.at_once {
             return;

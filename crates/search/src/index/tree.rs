@@ -8,8 +8,8 @@
 //!   a name that no longer exists: files have their own watches (`file_watches`), or are checked
 //!   before each answer.
 //! - A store through a memory map: the kernel does not report stores, nor `msync`. While there are
-//!   few candidates (`looked_at` in `settings`), each is checked with `stat` before its cached
-//!   content is used. This detects the first store into a page since the page was last written to
+//!   few candidates (`checked_candidates` in `settings`), each is checked with `stat` before its
+//!   cached content is used. This detects the first store into a page since the page was last written to
 //!   disk. When the file is unmapped, everything is reported. Until then three kinds of stores are
 //!   not detected: a later store into the same page, any store into a file that was ruled out, and
 //!   any store into a text among very many candidates.

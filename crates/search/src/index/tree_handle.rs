@@ -201,7 +201,7 @@ impl TreeHandle {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Called when the engine is dropped: the background thread ends soon.
+    /// Asks the background thread to end. Called when the engine drops the tree.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.news.notify_all();

@@ -118,7 +118,7 @@ pub(crate) fn plan(pattern: &str, case_insensitive: bool, multiline: bool) -> Tr
 
 type TextSet = BTreeSet<Vec<u8>>;
 
-/// The knowledge about a part of a pattern.
+/// The known constraints on the texts that a part of a pattern can match.
 #[derive(Clone, Debug)]
 enum KnownTexts {
     /// Every match is one of these texts, in lower case.
@@ -341,8 +341,8 @@ fn read_repetition(repetition: &Repetition, depth: usize) -> KnownTexts {
     }
 }
 
-/// Returns all texts that a small class can match, or `None` for "anything". A class without
-/// characters also gives `None`: the regex engine handles its pattern.
+/// Returns all texts that a small class can match, or `None` for "anything". For a class
+/// without characters, `None` is correct too, because every plan may select too many files.
 fn read_class(class: &Class) -> Option<TextSet> {
     let mut texts = TextSet::new();
     match class {

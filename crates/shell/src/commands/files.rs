@@ -193,7 +193,7 @@ fn removed(file: &Arg) -> Effect {
     written(file, WriteKind::Removal)
 }
 
-/// Returns the verdict without effects; the caller adds them.
+/// Returns the finding without effects; the caller adds them.
 pub(super) fn done(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     let certain = parsed.argv.iter().all(|word| word.text().is_some());
     if certain && (parsed.has("--help") || parsed.has("--version")) {

@@ -55,7 +55,7 @@ pub(super) fn names_below(arg: &Arg) -> Effect {
     })
 }
 
-/// The directory the command runs in.
+/// Returns the directory in which the command runs.
 pub(super) fn here(argv: &[Arg]) -> Arg {
     let span = argv
         .first()

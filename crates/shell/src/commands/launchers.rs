@@ -168,7 +168,7 @@ fn only_exact(parsed: &ParsedArguments<'_>) -> CommandFinding {
     .requiring_exact_rule()
 }
 
-/// Shows the scheduling of a running process, or changes it.
+/// Analyzes a command that shows or changes the scheduling of a running process.
 fn running(parsed: &ParsedArguments<'_>, sets: bool) -> CommandFinding {
     match sets {
         true => CommandFinding::mutating("it changes how a running process is scheduled"),

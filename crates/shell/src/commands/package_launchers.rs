@@ -292,7 +292,7 @@ const GRAMMARS: &[LauncherGrammar] = &[
         operand_form: OperandForm::AfterDashes,
         ..grammar("nix-shell", "")
     },
-    // The table of wrappers makes these opaque; what follows them is a command nevertheless.
+    // The table in `launchers` makes these opaque; the arguments after them are still a command.
     grammar(
         "fakeroot eatmydata unbuffer chronic catchsegv rlwrap torsocks proxychains proxychains4 \
          dbus-run-session linux32 linux64 tini dumb-init",
@@ -423,7 +423,7 @@ impl<'a> LauncherInvocation<'a> {
                     (false, true) => self.texts.extend(rest.first().copied()),
                     (_, false) => {}
                 }
-                // An option that moves and is followed by the verb may have no value.
+                // Of the options that change the directory, these take no value.
                 let takes =
                     !attached && !matches!(name, "-r" | "--recursive" | "-ws" | "--workspaces");
                 rest = if takes {

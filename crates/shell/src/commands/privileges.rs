@@ -170,7 +170,8 @@ fn su(parsed: &ParsedArguments<'_>) -> CommandFinding {
     )
 }
 
-/// Starts the command opaquely: its file names, and the command itself, belong to another root.
+/// Adds a command that runs in another root, and marks it as opaque: its program and its paths are
+/// not those of this system.
 fn elsewhere(parsed: &ParsedArguments<'_>, command: &[&Arg]) -> CommandFinding {
     let finding = worse(
         parsed.finding(OperandKind::None),

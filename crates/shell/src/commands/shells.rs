@@ -201,7 +201,7 @@ fn multi_call(argv: &[Arg]) -> CommandFinding {
 }
 
 /// Returns whether a name is that of a dynamic loader, for any machine and version: `ld.so`,
-/// `ld-linux.so.2`, `ld64.so.1`, `ld-2.31.so`, `ld-musl-x86_64.so.1`
+/// `ld-linux.so.2`, `ld64.so.1`, `ld-2.31.so`, `ld-musl-x86_64.so.1`.
 pub(super) fn is_loader(name: &str) -> bool {
     name == "rtld" || (name.starts_with("ld") && name.contains(".so"))
 }

@@ -72,7 +72,7 @@ pub enum CommandEffect {
 /// The kind of a command's operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperandKind {
-    /// No operands are allowed.
+    /// Operands that the table does not describe: the evaluator adds their effects, if any.
     None,
     /// Any text.
     Text,

@@ -1,4 +1,4 @@
-//! Looking at lines as tests write them.
+//! Helpers for tests: parse and evaluate simple lines.
 
 use super::{
     evaluate_command,

@@ -217,7 +217,7 @@ impl BracedWord {
         sequence(&text)
     }
 
-    /// Returns a range without any expansion.
+    /// Returns the text of a range, if the range contains no expansion.
     fn plain(&self, from: usize, to: usize) -> Option<String> {
         let mut text = String::new();
         for at in from..to {

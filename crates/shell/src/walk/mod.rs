@@ -96,7 +96,7 @@ struct Walker<'a> {
     place: &'a LineLocation,
     parts: Vec<LinePart>,
     depth: usize,
-    /// A call of a function that the line defines starts no program.
+    /// A call of a function that the line defines is trusted to run that function.
     functions: bool,
     /// A command in the line may change the set of functions.
     functions_may_change: bool,
@@ -162,7 +162,7 @@ struct ShellText<'a> {
     within: Option<Span>,
     /// The index of the part that runs the text.
     outer: Option<usize>,
-    /// The text uses `$HOME` and `$PWD`, but never sets them.
+    /// The text never sets `HOME`; the next field says the same of `PWD`.
     home_is_home: bool,
     pwd_is_pwd: bool,
 }
@@ -183,8 +183,8 @@ impl<'a> ShellText<'a> {
     }
 }
 
-/// Returns whether the text expands this variable but never sets it. Setting a variable requires
-/// its name without a dollar sign.
+/// Returns whether the text never sets this variable: the name occurs only in expansions, or not at
+/// all. Setting a variable requires its name without a dollar sign.
 fn is_only_used(source: &str, name: &str) -> bool {
     source.match_indices(name).all(|(at, _)| {
         let before = &source[..at];

@@ -284,7 +284,7 @@ impl Walker<'_> {
             return;
         }
         let called = match called {
-            // They run the builtin in this shell.
+            // These builtins run another builtin in this shell.
             "command" | "builtin" => match argv.get(1).map(Arg::text) {
                 Some(Some(inner)) if ["cd", "pushd", "popd"].contains(&inner) => {
                     return self.update_directory(&argv[1..], state);

@@ -9,9 +9,9 @@ pub(super) struct LanguageSyntax {
     pub(super) comment_needs_blank: bool,
     pub(super) block_comments: &'static [(&'static str, &'static str)],
     pub(super) comments_nest: bool,
-    /// Longer delimiters come first.
+    /// The rules for strings. Rules with longer delimiters come first.
     pub(super) strings: &'static [StringRule],
-    /// `'a` is a lifetime and `'a'` a character.
+    /// True if `'a` is a lifetime and `'a'` a character literal.
     pub(super) has_lifetimes: bool,
     pub(super) keywords: &'static str,
     pub(super) constants: &'static str,

@@ -1,4 +1,5 @@
-//! Syntax highlighting, with a table per language and one lexer state from line to line.
+//! Syntax highlighting, with a table per language and a lexer state that is carried from line to
+//! line.
 //!
 //! The lexer recognises comments, strings, numbers, keywords, types and calls. It needs only the
 //! current line and the state at the end of the previous line. Unknown text stays plain; the lexer

@@ -38,7 +38,7 @@ impl TextBuffer {
         self.log.begin(kind, false, self.caret);
     }
 
-    /// Starts the typing of a letter. A new undo step begins at each start of a word.
+    /// Starts the insertion of a typed letter. A new undo step begins at each start of a word.
     pub(super) fn begin_typing(&mut self, letter: char) {
         let behind_blank = self.text[..self.caret].ends_with(char::is_whitespace);
         let splits = behind_blank && !letter.is_whitespace();
@@ -72,7 +72,7 @@ impl TextBuffer {
             inserted: with.to_owned(),
         };
         self.text.replace_range(range.clone(), with);
-        // A combining mark that was typed after a letter joins its cluster.
+        // A combining mark that was typed after a letter joins the cluster of that letter.
         self.caret = motion::cluster_end(&self.text, range.start + with.len());
         self.log.record(edit, self.caret);
     }

@@ -89,7 +89,7 @@ pub(super) struct ChipTable {
 impl ChipTable {
     pub(super) fn add(&mut self, chip: DraftChip) -> (ChipId, char) {
         let most = (LAST - FIRST) as usize;
-        // No session needs so large a number of chips: the last number is used again.
+        // No session needs that many chips. If all numbers are used, the last number is used again.
         if self.chips.len() > most {
             self.chips.truncate(most);
         }

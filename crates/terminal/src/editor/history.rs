@@ -9,7 +9,7 @@ pub struct InputHistory {
     entries: Vec<String>,
     /// The total size of all entries.
     bytes: usize,
-    /// The index of the shown entry, and the draft from before.
+    /// The index of the shown entry, and the draft that it replaced.
     shown: Option<(usize, String)>,
 }
 
@@ -88,7 +88,7 @@ impl InputHistory {
         }
     }
 
-    /// Treats the content of the editor as a draft again: it was changed or sent.
+    /// Treats the content of the editor as a draft again, because the user changed or sent it.
     pub fn leave(&mut self) {
         self.shown = None;
     }

@@ -35,7 +35,7 @@ impl KillRing {
         self.joins = true;
     }
 
-    /// Marks that another command came in between.
+    /// Records that a command other than a kill or a yank was performed.
     pub(super) fn interrupt(&mut self) {
         self.joins = false;
         self.yanked = None;

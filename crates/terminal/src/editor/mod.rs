@@ -7,7 +7,7 @@
 //! - [`InputHistory`], [`HistorySearch`]: earlier inputs
 //!
 //! The editor handles only editing keys. Any other key returns [`EditOutcome::Unused`]. Enter and
-//! moves beyond the ends of the draft are returned too, because only the program knows what to do
+//! moves beyond the ends of the draft are reported too, because the program decides what happens
 //! then.
 
 mod buffer;
@@ -291,7 +291,7 @@ impl Editor {
         vi.leave_visual(&self.buffer)
     }
 
-    /// Called when the caret moved other than up or down.
+    /// Called when the caret moved in another way than up or down.
     fn on_caret_moved(&mut self) {
         self.goal = None;
         self.kills.interrupt();

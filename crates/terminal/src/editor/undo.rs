@@ -25,7 +25,8 @@ struct UndoStep {
     caret_after: usize,
 }
 
-/// The changes that undo or redo a step: replacements in order, and the new position of the caret.
+/// The changes that undo or redo a step: the replacements in order, and the new position of the
+/// caret.
 #[derive(Debug)]
 pub(super) struct UndoReplacements {
     pub(super) edits: Vec<(Range<usize>, String)>,

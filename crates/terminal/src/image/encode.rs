@@ -22,7 +22,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Encodes RGBA pixels as a PNG. It is not compressed, because the image is small.
+/// Encodes RGBA pixels as a PNG, without compression, because the image is small.
 pub(super) fn png(width: usize, height: usize, rgba: &[u8]) -> Vec<u8> {
     let dimension = |value: usize| u32::try_from(value).unwrap_or(u32::MAX).to_be_bytes();
     let mut header = [dimension(width), dimension(height)].concat();

@@ -154,8 +154,8 @@ fn by_code_point(code_point: u32, modifiers: u32) -> Option<Key> {
     Some(Key { code, modifiers })
 }
 
-/// Returns a letter as it would be typed: shift is part of the letter, and with Control it is lower
-/// case.
+/// Returns a letter key as it would be typed: shift is part of the letter, and with Control the
+/// letter is lower case.
 fn letter_key(letter: char, mut modifiers: KeyModifiers) -> Key {
     let mut code = letter;
     if modifiers.control {

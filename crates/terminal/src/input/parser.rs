@@ -238,8 +238,8 @@ impl InputParser {
                 self.state = ParserState::Ground;
                 self.sequence(&bytes, byte, events);
             }
-            // The sequence is broken off: this byte is a new key. If nothing came in between, it
-            // was Alt with the bracket.
+            // The sequence is incomplete, and this byte is a new key. If nothing came in between,
+            // the sequence was Alt with the bracket.
             _ => {
                 if bytes.is_empty() {
                     events.push(InputEvent::Key(Key::char('[').with_alt()));
@@ -309,8 +309,8 @@ impl InputParser {
                 events.extend(reply.map(InputEvent::Reply));
             }
             (false, 0x1b) => *escaped = true,
-            // ESC without the end of the string starts a new event. If nothing came in between,
-            // it was Alt with a letter.
+            // ESC without the end of the string starts a new event. If the body is empty, the
+            // string was Alt with a letter.
             (true, _) => {
                 if body.is_empty() {
                     events.push(InputEvent::Key(

@@ -1,5 +1,5 @@
-//! The thread that reads the terminal. It passes the bytes on with the time they came, and pauses
-//! while another program uses the terminal.
+//! The thread that reads the terminal. It passes the bytes on with the time of their arrival, and
+//! pauses while another program uses the terminal.
 
 use std::{
     fmt, io,

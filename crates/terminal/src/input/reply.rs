@@ -44,8 +44,7 @@ pub(super) fn decode_string(introducer: u8, body: &[u8]) -> Option<TerminalReply
     }
 }
 
-/// Parses `rgb:1e1e/1e1e/2e2e` with one to four digits per part, the same with `rgba:`, or
-/// `#1e1e2e`.
+/// Parses `rgb:1e1e/1e1e/2e2e` or `rgba:…` with one to four digits per part, or `#1e1e2e`.
 fn color(text: &str) -> Option<Rgb> {
     let scaled = |part: &str| {
         let value = u32::from_str_radix(part, 16).ok()?;

@@ -1,4 +1,4 @@
-//! Classifies lines: what a line starts, continues or ends.
+//! Classifies lines by the block that they start, continue or end.
 
 use super::open_block;
 use crate::code::CodeLexer;

@@ -45,7 +45,7 @@ pub struct MarkdownCommitter {
     open: OpenBlock,
     /// The start columns of the text of the enclosing list items, outermost first.
     levels: Vec<usize>,
-    /// True if there was an empty line: the next block is preceded by one.
+    /// True if an empty line precedes the next block.
     has_gap: bool,
     has_printed: bool,
 }

@@ -1,5 +1,5 @@
-//! Draws an unfinished block as if it were complete: open marks are closed, and a mark at the end
-//! is left out, because its meaning is still unknown.
+//! Draws an unfinished block as if it were complete: open marks are closed. A mark at the end is
+//! left out, because its meaning is still unknown.
 
 /// Returns the text with its open marks closed.
 pub(super) fn closed(text: &str) -> String {

@@ -15,9 +15,9 @@ use crate::{
 pub enum HistoryItem {
     /// Code, a command, a path or an address: printed unchanged, and wrapped by the terminal.
     Verbatim(TextLine),
-    /// Prose, wrapped at words. Each row is filled with spaces to the edge instead of ended by a
-    /// line end. To the terminal the paragraph is then one line: copying joins it, and a resize
-    /// reflows it.
+    /// Prose, wrapped at words. Each row is filled with spaces to the edge and has no line end. So
+    /// the terminal treats the paragraph as one line: copying joins its rows, and a resize reflows
+    /// them.
     Prose {
         /// The text.
         line: TextLine,

@@ -4,7 +4,7 @@
 //! new history over it, prints the region below and puts the cursor back: one buffer, one write.
 //! The absolute position of the region on the screen is unknown and never needed.
 //!
-//! One problem has no solution in a program: when a terminal becomes narrower, it may move rows
+//! One problem cannot be solved by a program: when a terminal becomes narrower, it may move rows
 //! into its scrollback although there are empty rows below. On a nearly empty screen these may be
 //! rows of the region, and they stay there.
 
@@ -25,7 +25,8 @@ pub struct Screen {
     level: ColorLevel,
     reflows: bool,
     drawn: DrawnFrame,
-    /// True if the terminal may show other rows than `drawn`. Everything is drawn again then.
+    /// True if the terminal may show other rows than `drawn`, so that the whole region must be
+    /// drawn again.
     is_stale: bool,
 }
 

@@ -23,7 +23,7 @@ pub enum WriterEvent {
     /// The region with this stamp is on the screen. Reported for every region that was written or
     /// needed no change, but not for regions that were replaced before they were drawn.
     Written {
-        /// The number of the region.
+        /// The stamp of the region.
         stamp: u64,
         /// The time when the write returned.
         at: Instant,
@@ -116,12 +116,12 @@ impl FrameWriter {
         })
     }
 
-    /// Prints items after everything passed in before. During a view they wait.
+    /// Prints items after all earlier items. During a view, items wait.
     pub fn print(&self, items: impl IntoIterator<Item = HistoryItem>) {
         self.change(|pending| pending.history.extend(items));
     }
 
-    /// Shows this region, instead of any that is not shown yet.
+    /// Shows this region. It replaces a region that is not drawn yet.
     pub fn show(&self, region: LiveRegion) {
         self.change(|pending| pending.region = Some(region));
     }
@@ -176,7 +176,7 @@ impl FrameWriter {
         self.change(|pending| pending.scroll_away = true);
     }
 
-    /// Waits until everything passed in is written. Returns `false` after the timeout, or if the
+    /// Waits until all pending output is written. Returns `false` after the timeout, or if the
     /// thread has ended.
     pub fn flush(&self, at_most: Duration) -> bool {
         let until = Instant::now() + at_most;

@@ -9,7 +9,8 @@ use super::{ColorLevel, Rgb, TextColor, TextStyle, contrast};
 /// The name of a theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThemeName {
-    /// Chosen by the terminal's background if it is known, otherwise in its own 16 colours.
+    /// Chosen by the terminal's background. If the background is unknown, uses the terminal's own
+    /// 16 colours.
     #[default]
     Auto,
     /// For a dark background.

@@ -40,8 +40,8 @@ impl BrowserOutput {
         self
     }
 
-    /// Converts to a tool output. Notes about other events are enclosed with the page content,
-    /// because they contain text of pages.
+    /// Converts the result to a tool output. Notes about other events are enclosed with the page
+    /// content, because they contain text of pages.
     pub(super) fn output(
         self,
         notes: &[String],

@@ -26,8 +26,8 @@ use haft_sandbox::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// Connects Chromium's control pipe and discards its other output. The shell ends when the pipe
-/// does, for example when our process is killed; then it removes Chromium's files.
+/// Connects Chromium's control pipe and discards its other output. Chromium exits when the pipe is
+/// closed, for example because haft was killed; the shell then removes Chromium's files.
 const WITH_ITS_PIPE: &str = "exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; \"$@\" & exec 3<&- 4>&-; wait; \
      exec rm -rf -- \"$TMPDIR\"";
 

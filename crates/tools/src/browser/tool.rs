@@ -313,7 +313,7 @@ impl Tool for Browser {
         if page == "about:blank" {
             return None;
         }
-        // A server that a command has started since then belongs to this session, too.
+        // Commands of this session may have started a server since the last scan.
         if haft_browser::is_loopback_url(&page)
             && let (Ok(session), Ok(shell)) = (
                 cx.services.get::<BrowserSession>(),

@@ -43,8 +43,8 @@ impl LineMap {
         let mut fresh: BTreeSet<usize> = (0..new.len()).collect();
         let (mut old_at, mut new_at) = (0, 0);
         for operation in capture_diff_slices(Algorithm::Myers, &old, &new) {
-            // Only the lengths are used: if one side is empty, its offset can be wrong in this
-            // version.
+            // Only the lengths are used: in this version of `similar`, the offset of an empty side
+            // can be wrong.
             let (old_length, new_length) =
                 (operation.old_range().len(), operation.new_range().len());
             if matches!(operation, DiffOp::Equal { .. }) {

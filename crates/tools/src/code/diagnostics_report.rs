@@ -9,8 +9,8 @@ use haft_lsp::types::Diagnostic;
 
 use crate::{paths::shown, plural::counted};
 
-/// The maximum number of reported problems; `MAX_REPORTED_ELSEWHERE` is the maximum for a file that was not
-/// edited.
+/// The maximum number of reported problems. `MAX_REPORTED_ELSEWHERE` is the maximum for a file that
+/// was not edited.
 const MAX_REPORTED: usize = 20;
 const MAX_REPORTED_ELSEWHERE: usize = 5;
 /// The maximum length of each problem, in characters.

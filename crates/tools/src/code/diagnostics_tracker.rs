@@ -25,7 +25,7 @@ use crate::blocking::blocking;
 
 /// The maximum time that all servers together are waited for after edits.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The wait for a server that was not idle the last time, if nothing changed since.
+/// The wait for a server that was still busy at the last check, if nothing has changed since.
 const LATE: Duration = Duration::from_millis(300);
 /// The time after a change during which new problems are attributed to it.
 const AFTERMATH: Duration = Duration::from_secs(60);

@@ -36,7 +36,7 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(4),
     Duration::from_secs(15),
 ];
-/// Deaths before this time are ignored.
+/// The time after which the death of a server is ignored.
 const CRASH_MEMORY: Duration = Duration::from_secs(600);
 /// The interval of memory checks.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -56,9 +56,9 @@ pub(crate) struct LanguageServer {
     pub(crate) root: PathBuf,
     state: watch::Sender<LanguageServerState>,
     used: Mutex<Instant>,
-    /// Requests an immediate restart.
+    /// Requests an immediate restart of the server.
     again: Notify,
-    /// Requests its end.
+    /// Requests the end of the server.
     end: Notify,
     stderr_tail: Arc<Mutex<String>>,
     /// Documents that have had the longer wait for their first analysis.
@@ -84,7 +84,7 @@ pub(crate) enum LanguageServerState {
 }
 
 impl LanguageServer {
-    /// Starts it in the background.
+    /// Starts the server in the background.
     pub(crate) fn start(
         entry: LanguageServerEntry,
         root: PathBuf,
@@ -122,7 +122,7 @@ impl LanguageServer {
         self.state.borrow().clone()
     }
 
-    /// Records that it is needed now.
+    /// Records that the server is needed now.
     pub(crate) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if matches!(self.state(), LanguageServerState::Idle) {
@@ -134,7 +134,7 @@ impl LanguageServer {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Restarts it immediately, in any state.
+    /// Restarts the server immediately, in any state.
     pub(crate) fn restart(&self) {
         let was = self.state.send_replace(LanguageServerState::Starting);
         if !matches!(was, LanguageServerState::Starting) {
@@ -142,7 +142,7 @@ impl LanguageServer {
         }
     }
 
-    /// Returns the reason why it ended during a call.
+    /// Returns the reason why the server ended during a call.
     pub(crate) async fn why_it_ended(&self) -> String {
         let mut state = self.state.subscribe();
         let known = state.wait_for(
@@ -160,19 +160,19 @@ impl LanguageServer {
         why.unwrap_or_else(|| format!("{} died and is being restarted.", self.entry.name))
     }
 
-    /// Waits until it has ended permanently.
+    /// Waits until the server has ended permanently.
     pub(crate) async fn wait_until_ended(&self) {
         let mut state = self.state.subscribe();
         let ended = state.wait_for(|state| matches!(state, LanguageServerState::Ended));
         let _ = ended.await; // or its task was dropped
     }
 
-    /// Ends it permanently.
+    /// Ends the server permanently.
     pub(crate) fn stop(&self) {
         self.end.notify_one();
     }
 
-    /// Waits until it is ready; the error is the reason why it is not.
+    /// Waits until the server is ready. The error is the reason why it is not.
     pub(crate) async fn ready(&self, within: Duration) -> Result<LspClient, String> {
         self.touch();
         let mut state = self.state.subscribe();
@@ -201,7 +201,8 @@ impl LanguageServer {
         looked_at.insert(path.to_path_buf())
     }
 
-    /// Opens these documents when it is ready, so that it knows them before they are changed.
+    /// Sets the documents to open when the server is ready, so that it knows them before they are
+    /// changed.
     pub(crate) fn open_once_ready(&self, documents: OpenDocuments) {
         let first = self.opened_first.lock();
         *first.unwrap_or_else(PoisonError::into_inner) = documents;
@@ -226,7 +227,7 @@ impl LanguageServer {
         });
     }
 
-    /// Returns the last line that it wrote to standard error.
+    /// Returns the last line that the server wrote to standard error.
     fn last_stderr_line(&self) -> String {
         let said = self
             .stderr_tail
@@ -482,8 +483,8 @@ impl ServerSupervisor {
         }
     }
 
-    /// Returns its initialization options, including its cache folder if it does not use
-    /// environment variables.
+    /// Returns the initialization options of the server. They include its cache folder if it does
+    /// not use environment variables.
     fn initialization(&self, cache: &Path) -> Value {
         let mut told = self.server.entry.initialization.clone();
         if self.server.entry.name == "rust-analyzer" && told.is_null() {
@@ -522,8 +523,8 @@ impl ServerSupervisor {
     }
 }
 
-/// Returns the sandbox profile: all files except hidden ones are readable, only its cache is
-/// writable, no network.
+/// Returns the sandbox profile: all files except hidden and closed ones are readable, only the
+/// server's cache is writable, no network.
 fn profile(confinement: &haft_contract::Confinement, cache: &Path) -> SandboxProfile {
     let (hidden, closed) = match crate::shell::profile::sandbox_profile(confinement) {
         SandboxProfile::Workspace(workspace) => (workspace.hidden, workspace.closed),

@@ -180,8 +180,8 @@ impl LanguageServerEntry {
         found.map(|(_, language)| language.as_str())
     }
 
-    /// Returns its program and arguments; searches these folders. A path is relative to the
-    /// workspace.
+    /// Searches these folders for the server's program. Returns its path and arguments. A program
+    /// with a slash in its name is relative to the workspace.
     pub(crate) fn find(
         &self,
         folders: &[PathBuf],
@@ -200,9 +200,9 @@ impl LanguageServerEntry {
         })
     }
 
-    /// Returns the folder it works on for a file: the outermost folder with a marker, between the
-    /// file and `top`, which contains the workspace. One server per package would use too much
-    /// memory.
+    /// Returns the folder that the server works on for a file: the outermost folder with a marker,
+    /// between the file and `top`, which contains the workspace. One server per package would use
+    /// too much memory.
     pub(crate) fn root(&self, path: &Path, workspace: &Path, top: &Path) -> PathBuf {
         if let Some(folder) = &self.folder {
             return workspace.join(folder);

@@ -116,7 +116,7 @@ pub(super) enum SavedFirst {
     No,
 }
 
-/// The text about this for the user and the model.
+/// The note on a card that the editor saved the user's changes first.
 pub(super) const SAVED_FIRST: &str = "saved your changes first";
 
 impl SavedFirst {

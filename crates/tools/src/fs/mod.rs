@@ -1,4 +1,4 @@
-//! The file tools: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`.
+//! The file tools: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `ReplaceInFiles`, `Undo`.
 //!
 //! The journal does the work on bytes; this module contains the tools' interfaces and texts.
 //! `editor`: unsaved text of an editor has priority over the file on disk.
@@ -128,8 +128,8 @@ pub(crate) async fn create(
     }
 }
 
-/// Runs a journal function on a thread for blocking work. Its error is returned as text: before
-/// permission is granted it is a refusal, afterwards a failure.
+/// Runs a journal function on a thread for blocking work. Returns its error as text, which the
+/// caller reports as a refusal (before permission is granted) or as a failure (afterwards).
 async fn run_on_journal<T: Send + 'static>(
     cx: &CallContext,
     question: impl FnOnce(&Journal) -> Result<T, JournalError> + Send + 'static,
@@ -140,7 +140,7 @@ async fn run_on_journal<T: Send + 'static>(
 }
 
 /// Returns the text of a journal error, completed with what only the tools know: the working
-/// directory, and which tool to use instead. Searches similar names, so it accesses the disk.
+/// directory, and which tool to use instead. Searches for similar names, so it accesses the disk.
 fn explain(error: JournalError, cwd: &Path) -> String {
     match error {
         JournalError::DoesNotExist { path, .. } => missing(&path, cwd),
@@ -162,7 +162,7 @@ fn explain(error: JournalError, cwd: &Path) -> String {
     }
 }
 
-/// A notebook is text, too, so it is detected by its extension.
+/// Returns whether the file is a notebook. The extension decides, because a notebook is also text.
 fn is_notebook(path: &Path) -> bool {
     let extension = path.extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::editor::SAVED_FIRST;
 
-/// The maximum length of a diff in a result, in characters (spec file-tools.md §2.4).
+/// The maximum length of a diff in a result, in characters.
 const DIFF_CHARS: usize = 4_000;
 /// The maximum size of all hunks in structured output, in bytes.
 pub(super) const HUNK_BYTES: usize = 256 << 10;

@@ -102,7 +102,7 @@ impl Tool for Undo {
         if let Some(conflict) = undone.conflict {
             return Err(ToolError::Refused(conflict));
         }
-        // These modes ask anyway; this question lists the files.
+        // The last three modes ask anyway; this question lists the files.
         match cx.permissions.mode {
             PermissionMode::BypassPermissions | PermissionMode::DontAsk => Ok(CheckOutcome::Pass),
             PermissionMode::AcceptEdits if self.stays_inside(input, cx) => Ok(CheckOutcome::Pass),
@@ -128,7 +128,8 @@ impl Tool for Undo {
             let file = shown(&file, &cx.cwd);
             return ToolPermission::Deny(format!("it is about {file}, which a rule denies"));
         }
-        // If edits are accepted, an undo is one, too; but only the journal knows its files.
+        // If the user accepts edits, an undo inside the working directories is one, too. Only the
+        // journal knows its files.
         let accepted = cx.permissions.mode == PermissionMode::AcceptEdits;
         if accepted && self.stays_inside(input, cx) {
             ToolPermission::Allow
@@ -200,14 +201,14 @@ impl Tool for Undo {
 }
 
 impl Undo {
-    /// Returns whether it changes only files in the working directories.
+    /// Returns whether the undo changes only files in the working directories.
     fn stays_inside(&self, input: &Input, cx: &CallContext) -> bool {
         let ticket = ticket(Self::NAME, cx);
         self.files(input, cx)
             .is_some_and(|files| files.iter().all(|file| ticket.covers(file)))
     }
 
-    /// Returns the files that it would change, if the journal knows them.
+    /// Returns the files that the undo would change, if the journal knows them.
     fn files(&self, input: &Input, cx: &CallContext) -> Option<Vec<PathBuf>> {
         let journal = cx.services.get::<Journal>().ok()?;
         let history = journal.required_history().ok()?;

@@ -17,9 +17,9 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat,
 pub(super) const MAX_LENGTH: u64 = 64 * 1024;
 /// The maximum size of all notes together, in bytes.
 pub(super) const MAX_SIZE: u64 = 1024 * 1024;
-/// The maximum number of notes.
+/// The maximum number of listed notes. Further notes are ignored.
 const MAX_COUNT: usize = 500;
-/// The maximum folder depth.
+/// The maximum number of names in a path, including the name of the note.
 const MAX_DEPTH: usize = 5;
 
 /// The folder of notes that outlive a session. A service; the folder need not exist yet.

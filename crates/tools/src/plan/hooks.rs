@@ -8,7 +8,7 @@ use super::task_list_state::ListedTask;
 /// The output of hooks about a task.
 #[derive(Debug, Default)]
 pub(super) struct TaskHookOutcome {
-    /// The reason why they object.
+    /// The reason why the hooks object, if they do.
     pub(super) objection: Option<String>,
     context: Vec<String>,
 }

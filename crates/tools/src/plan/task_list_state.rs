@@ -184,7 +184,7 @@ impl SessionTaskList {
         waiting.map(|task| task.id.as_str()).collect()
     }
 
-    /// Returns the open tasks that it waits for, in the order of the list.
+    /// Returns the open tasks that this task waits for, in the order of the list.
     pub(super) fn open_blockers(&self, task: &ListedTask) -> Vec<&str> {
         let open = self.tasks.iter().filter(|other| other.is_open());
         let blockers = open.filter(|other| task.blocked_by.contains(&other.id));

@@ -44,7 +44,7 @@ impl Tool for CronDelete {
     }
 
     fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
-        // This affects only schedules of a session.
+        // This affects only schedules that CronCreate created.
         ToolPermission::Allow
     }
 

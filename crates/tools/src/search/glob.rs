@@ -112,8 +112,8 @@ impl Tool for Glob {
         }
     }
 
-    /// Moves the directory part of the pattern into `path`, because permission is checked for
-    /// `path`.
+    /// Moves the directory part of a pattern that is absolute or starts with `../` or `~/` into
+    /// `path`, because permission is checked for `path`.
     fn backfill(&self, input: &mut Value) {
         fill_path(input);
         if let (Some(pattern), Some(path)) = (input["pattern"].as_str(), input["path"].as_str())

@@ -23,7 +23,7 @@ use crate::{
 
 /// The default number of returned rows.
 const HEAD_LIMIT: u64 = 250;
-/// The maximum length of a result that the model gets inline (spec tools.md §0.6).
+/// The maximum length of a result that the model gets inline.
 const RESULT_CAP: usize = 20_000;
 
 /// Searches file contents for a regular expression, as ripgrep does.

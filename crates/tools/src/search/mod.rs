@@ -88,8 +88,8 @@ fn is_store(path: &Path, store: &Path) -> bool {
             .is_some_and(|above| folded(above) == folded(store))
 }
 
-/// Calls the search engine on a thread for blocking work. Its error is returned as text: before
-/// permission is granted it is a refusal, afterwards a failure.
+/// Calls the search engine on a thread for blocking work. Returns its error as text, which the
+/// caller reports as a refusal (before permission is granted) or as a failure (afterwards).
 async fn ask<T: Send + 'static>(
     cx: &CallContext,
     question: impl FnOnce(&SearchEngine) -> Result<T, SearchError> + Send + 'static,

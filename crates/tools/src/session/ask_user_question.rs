@@ -1,7 +1,7 @@
 //! `AskUserQuestion`: asks the user for a decision.
 //!
-//! The user is asked while the call is admitted, like for any call that needs approval. The answers
-//! come back as `answers`, which a model cannot set.
+//! The user is asked during the permission check, like for any call that needs approval. The
+//! answers come back as `answers`, which a model cannot set.
 
 use std::{
     collections::{BTreeMap, HashSet},

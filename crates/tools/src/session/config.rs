@@ -62,7 +62,7 @@ impl Tool for Config {
             return ToolPermission::ByEffects;
         };
         match settings.risk(&input.setting) {
-            // In every mode the user decides, and no rule or hook instead.
+            // In every mode, the user decides. No rule and no hook can decide instead.
             SettingRisk::Heavy(why) => ToolPermission::Ask(why),
             SettingRisk::Light | SettingRisk::Unknown(_) => ToolPermission::ByEffects,
         }

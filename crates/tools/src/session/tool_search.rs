@@ -59,7 +59,7 @@ impl Tool for ToolSearch {
         let deferred = services.get::<DeferredTools>().ok()?.tools();
         let specs = deferred.iter().map(|tool| tool.spec());
         let ours = specs.filter(|spec| spec.profile.origin == ToolOrigin::Program);
-        // Tools with a role only wait for other tools.
+        // Tools with a role are not named: `Skill` is deferred only while the session has no skill.
         let ours = ours.filter(|spec| spec.profile.role.is_none());
         Some(Self {
             names: ours.map(|spec| spec.name.clone()).collect(),

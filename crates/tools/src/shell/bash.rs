@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use super::{ShellProgram, run};
 use crate::plural::counted;
 
-/// The maximum length of a read-only command line, in bytes. It is the engine's limit too: longer
-/// lines are never treated as read-only.
+/// The maximum length of a read-only command line, in bytes. The permission check has the same
+/// limit: it never treats longer lines as read-only.
 const MAX_READ_ONLY_BYTES: usize = 10_000;
 /// The maximum length of a command in the title line of a card.
 const SUBJECT: usize = 120;

@@ -185,7 +185,7 @@ impl OutputCapture {
         }
     }
 
-    /// Ensures that the complete output, also that of the future, is written to a file. Returns the
+    /// Ensures that the complete output, including later output, is written to a file. Returns the
     /// file's path. Waits for the disk.
     pub(crate) fn ensure_file(&self) -> io::Result<PathBuf> {
         let mut kept = self.lock_state();

@@ -236,8 +236,8 @@ fn joined(head: &str, tail: &str, captured: &CaptureSnapshot, limit: usize) -> S
     let between = captured
         .total
         .saturating_sub((head.len() + tail.len()) as u64);
-    // The unit is bytes: the characters of output that was only written to the file are not
-    // counted.
+    // `between` counts bytes, although the text says characters: the characters of output that is
+    // only in the file are not counted.
     format!("{head}\n\n... [{between} characters truncated] ...\n\n{tail}")
 }
 

@@ -9,7 +9,7 @@ pub(crate) enum CwdChange {
     Unchanged,
     /// Another directory inside the session's directories.
     MovedTo(PathBuf),
-    /// The command ended outside of them: reset to the first one.
+    /// The session's first directory, to which the working directory is reset.
     Reset(PathBuf),
 }
 

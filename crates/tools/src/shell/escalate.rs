@@ -58,7 +58,7 @@ pub(crate) fn find_refusals(
         },
     );
     refused.retain(|one| match one {
-        // The command succeeded, so only a path that it could not change justifies a question.
+        // If the command succeeded, only a path that it could not change justifies a question.
         SandboxRefusal::Control(_)
         | SandboxRefusal::Read(_)
         | SandboxRefusal::Homes
@@ -68,7 +68,8 @@ pub(crate) fn find_refusals(
         {
             false
         }
-        // A read-only file system, or a path that the sandbox does not protect, is not our refusal.
+        // If the file system is read-only, or the sandbox does not protect the path, the write
+        // failed for another reason.
         SandboxRefusal::Write(path) => {
             let same =
                 |file: &PathBuf| existing(path).is_some_and(|path| path == *file) || path == file;
@@ -81,7 +82,7 @@ pub(crate) fn find_refusals(
         SandboxRefusal::Other(_) => true,
     });
     let mut all: Vec<SandboxRefusal> = files.iter().cloned().map(SandboxRefusal::Control).collect();
-    // Ignores messages about unknown files if the paths are already known.
+    // If paths are known, messages that name no path add nothing.
     let is_known = !files.is_empty() || !writes.is_empty();
     refused.retain(|one| !is_known || !matches!(one, SandboxRefusal::Other(_)));
     all.extend(refused);
@@ -108,7 +109,7 @@ pub(crate) fn is_protected(confinement: &Confinement, path: &Path) -> bool {
     protected.any(|kept| path.starts_with(kept))
 }
 
-/// Returns the note about control files that a command could not change although it succeeded.
+/// Returns the note about control files that the sandbox did not let a command change.
 pub(crate) fn control_files_note(files: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = files.iter().map(|path| escaped(path.as_os_str())).collect();
     (!names.is_empty()).then(|| {

@@ -93,7 +93,8 @@ impl fmt::Debug for HostGate {
 fn allow(request: &GateRequest, because: &str) -> GateVerdict {
     GateVerdict::Allow {
         because: because.to_owned(),
-        // A user who names an address allows it, even if it is not public.
+        // If the request names an address directly, the rule or the user has allowed this address,
+        // even if it is not public.
         reach: AllowedAddresses::public().with(request.host.address()),
     }
 }

@@ -92,7 +92,7 @@ pub(crate) enum KillCause {
     Flood,
     /// The command is a monitor and printed too much for one, for this reason.
     TooManyEvents(&'static str),
-    /// The command is read-only and left a process running.
+    /// The processes that the command left running must not continue.
     Leftover,
 }
 

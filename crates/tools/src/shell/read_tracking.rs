@@ -34,7 +34,7 @@ pub(crate) async fn record_read(analysis: &Analysis, command: &str, cx: &CallCon
     let look = move |journal: Arc<Journal>| {
         let mut request = PageRequest::default();
         if !shown.whole {
-            // The page is smaller than the file, so that the read is recorded as partial.
+            // Reads only one line, so that the read of a longer file is recorded as partial.
             request.max_lines = 1;
         }
         // A file that cannot be read as text is not recorded.

@@ -190,7 +190,7 @@ fn path_after_reason(text: &str) -> Option<&str> {
 /// Finds a path before the reason: `program: cannot do it to 'path'`, `program: path`, `open path`,
 /// `path: Cannot open`, `path (`.
 fn path_before_reason(text: &str) -> Option<&str> {
-    // The text is part of another sentence, not a reason.
+    // If none of these endings matches, no reason follows the text.
     let text = text
         .strip_suffix(": ")
         .or_else(|| text.strip_suffix('('))

@@ -2,11 +2,12 @@
 //!
 //! A call of `Bash` uses the service in these steps:
 //!
-//! 1. [`ShellService::register_waiting_call`] registers the call. From then on, [`ShellService::move_to_background`]
-//!    can move its command to the background, so that the call returns.
-//! 2. [`ShellService::start_command`] starts the command in a sandbox. The result is a [`CommandJob`], for
-//!    which the call waits. [`ShellService::sandbox_for`] caches sandboxes, so that later commands with
-//!    the same settings use the same one.
+//! 1. [`ShellService::register_waiting_call`] registers the call. From then on,
+//!    [`ShellService::move_to_background`] can move its command to the background, so that the call
+//!    returns.
+//! 2. [`ShellService::start_command`] starts the command in a sandbox. The result is a
+//!    [`CommandJob`], for which the call waits. [`ShellService::sandbox_for`] caches sandboxes, so
+//!    that later commands with the same settings use the same one.
 //! 3. If the command moves to the background, the call adds it to [`ShellTasks`].
 //!
 //! [`ShellService::close`] ends everything that commands of the session left running.
@@ -547,8 +548,8 @@ impl ProbeConfinement for ShellService {
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Option<ConfinementStrength>> {
         Box::pin(async move {
-            // Usually one probe per session is enough. If a later sandbox is weaker, `start` does
-            // not run commands that must be confined.
+            // Usually one probe per session is enough. If a later sandbox is weaker,
+            // `start_command` does not run commands that must be confined.
             if self.is_fully_confined.load(Ordering::Relaxed) {
                 return Some(ConfinementStrength::Whole);
             }

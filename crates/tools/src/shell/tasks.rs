@@ -65,7 +65,7 @@ struct ShellTask {
 /// The description and state of a background task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskInfo {
-    /// Its id.
+    /// The id of the task, such as `bash_1`.
     pub id: String,
     /// A command, or a monitor.
     pub kind: TaskKind,

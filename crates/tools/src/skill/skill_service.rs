@@ -78,7 +78,7 @@ pub struct InvokedSkill {
     pub is_known: bool,
     /// The permission rules that apply until the next user prompt.
     pub allowed: Vec<String>,
-    /// Whether it would permit more if the directory were trusted.
+    /// Whether the skill would permit more if the directory were trusted.
     pub needs_trust: bool,
     /// The id of the model until the next user prompt.
     pub model: Option<String>,
@@ -224,7 +224,7 @@ impl SkillService {
                 text += &content(&file, ran);
             }
         }
-        // The model does not see what a subagent reads.
+        // If a subagent runs the skill, the calling model does not read its text.
         let counts = self.records_reads && skill.fork.is_none();
         let is_known = counts && !self.skills.record_read(&skill.name, &text);
         let is_held_back = allowed.len() < skill.allowed_tools.len();

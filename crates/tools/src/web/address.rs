@@ -88,7 +88,8 @@ impl PageUrl {
         Ok(Self { url, host, port })
     }
 
-    /// Changes http to https, except for a local host or an explicit port.
+    /// Changes http to https, except for an explicit port, a non-public address, and a name without
+    /// a dot.
     pub(crate) fn upgraded(mut self) -> Self {
         let is_upgraded = self.url.scheme() == "http"
             && self.url.port().is_none()

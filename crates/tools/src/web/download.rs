@@ -220,7 +220,7 @@ impl Downloader<'_> {
         let found = addresses_of(host, &*self.web.resolver, deadline).await;
         let found = match found {
             Ok(found) => found,
-            // The proxy may know the name.
+            // The proxy may be able to resolve the name.
             Err(_) if self.client.has_proxy() => return Ok(Vec::new()),
             Err(error) => {
                 return Err(ToolError::Failed(format!(

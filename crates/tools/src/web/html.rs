@@ -16,9 +16,9 @@ use url::Url;
 
 use super::html_sanitizer::{SanitizedHtml, sanitize};
 
-/// Shorter main content is ignored…
+/// The minimum length of the main content, in bytes. Shorter main content is ignored.
 const MIN_CONTENT: usize = 250;
-/// …and so is main content with less than this fraction of the text.
+/// The minimum share of the main content in the text, as a divisor: 4 means a quarter.
 const MIN_SHARE: usize = 4;
 /// Stack size: trees are processed recursively. [`html_sanitizer`](super::html_sanitizer) limits
 /// their depth.

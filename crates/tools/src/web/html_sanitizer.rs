@@ -42,7 +42,7 @@ const ATTRIBUTES: [&str; 17] = [
     "href", "src", "alt", "title", "class", "id", "lang", "colspan", "rowspan", "start", "content",
     "name", "property", "datetime", "role", "itemprop", "hidden",
 ];
-/// Sanitizes a page. Links are made absolute with its address.
+/// Sanitizes a page. `base`, the address of the page, makes its links absolute.
 pub(super) fn sanitize(html: &str, base: Option<&Url>) -> SanitizedHtml {
     sanitize_as(html, base, html.len() > LARGE)
 }
@@ -281,7 +281,8 @@ impl<'a> HtmlSanitizer<'a> {
             let Some(name) = ATTRIBUTES.iter().find(|own| own.eq_ignore_ascii_case(name)) else {
                 continue;
             };
-            // Otherwise these attributes serve only to find the main content.
+            // The class of code contains its language. Otherwise these attributes only help to find
+            // the main content, which is not searched in large pages.
             let names_code = *name == "class" && matches!(&*tag.name, "code" | "pre");
             let marks_only = ["class", "id", "role", "itemprop"].contains(name);
             if self.is_large && marks_only && !names_code {

@@ -17,7 +17,7 @@ use super::{
 /// The folder for worktrees in a checkout.
 pub(super) const PLACE: &str = ".claude/worktrees";
 
-/// Makes the checkout's repository ignore the worktrees.
+/// The content of the `.gitignore` file that makes the repository ignore the worktrees.
 const IGNORE: &str = "*\n";
 
 /// The maximum length of a name.

@@ -59,8 +59,8 @@ impl Tool for EnterWorktree {
     fn permission(&self, input: &Input, cx: &CallContext) -> ToolPermission {
         let is_inside = match &input.path {
             Some(path) => is_within(&cx.cwd.join(path), cx),
-            // It is created in `.claude/worktrees` of the checkout. Without a checkout, only a hook
-            // can create it.
+            // A new worktree is created in `.claude/worktrees` of the checkout. Without a checkout,
+            // only a hook can create it.
             None => match fs::canonicalize(&cx.cwd) {
                 Ok(cwd) => nearest_checkout(&cwd).is_none_or(|root| is_within(root, cx)),
                 Err(_) => false,

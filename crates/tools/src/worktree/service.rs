@@ -57,7 +57,7 @@ impl WorktreeCopy {
         }
     }
 
-    /// Removes it: hooks run first, and may remove it themselves.
+    /// Removes the worktree. Hooks run first, and may remove it themselves.
     pub(super) async fn remove(&self, with_branch: bool, cx: &CallContext) -> Result<(), String> {
         let fields = json!({"worktree_path": self.path().to_string_lossy()});
         let removed = HookEvent::new("WorktreeRemove", "", fields);

@@ -1,9 +1,9 @@
 //! Statistics of sessions: tokens, calls, denials and times, computed from their transcripts.
 //!
-//! Transcripts are read line by line (`short_lines`). The memory does not grow with the length of
-//! messages. It contains a counter per model and tool, the open replies and calls, and a hash per
-//! reply and call, so that lines copied by a fork are not counted twice. Unreadable lines are
-//! counted and skipped.
+//! Transcripts are read line by line (`short_lines`), so that memory use does not grow with the
+//! length of messages. The reader stores a counter per model and tool, the open replies and calls,
+//! and a hash per prompt, reply and call, so that lines copied by a fork are not counted twice.
+//! Unreadable lines are counted and skipped.
 
 mod short_lines;
 
@@ -98,7 +98,7 @@ pub struct ToolStats {
 #[derive(Debug, Default)]
 pub struct StatsReader {
     stats: SessionStats,
-    /// Hashes of the replies and results that were counted.
+    /// Hashes of the prompts, replies and calls that were counted.
     seen: HashSet<u64>,
 }
 
@@ -257,7 +257,7 @@ impl StatsReader {
         let (Some(id), Some(usage)) = (id, usage) else {
             return;
         };
-        // Written by a program, not by a model.
+        // A reply of this model was written by a program, not by a model.
         if model == Some("<synthetic>") {
             return;
         }
@@ -307,8 +307,8 @@ impl StatsReader {
         if answer.is_refused {
             return;
         }
-        // Before its tool started, hooks ran and the user was asked. Other programs do not record
-        // the start.
+        // The run time begins when the tool starts: before that, hooks run and the user may be
+        // asked. Other programs do not record the start.
         let (from, waited) = match call.started {
             Some(started) => (Some(started), Duration::ZERO),
             None => (call.said, waited),

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead};
 
-/// The maximum length of a string in bytes.
+/// The length in bytes after which a string is truncated, at the next unescaped ASCII character.
 const MAX_STRING: usize = 1_024;
 
 /// The maximum length of a line after its strings were truncated.

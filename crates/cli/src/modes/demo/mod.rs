@@ -22,7 +22,7 @@ use crate::{
 };
 
 const ACTS: &str = include_str!("acts.json");
-/// The act in which the agent opens a web page.
+/// The scenes in which the agent opens a web page.
 const PAGE: &str = include_str!("page.json");
 
 /// The model name that is displayed.

@@ -8,7 +8,7 @@ use crate::show::{self, ConsoleStyle};
 
 const LETTER: Duration = Duration::from_millis(18);
 const WORD: Duration = Duration::from_millis(45);
-/// The pause before the model replies, and after a prompt was typed.
+/// The pause before the model replies, and before and after a prompt is typed.
 const THOUGHT: Duration = Duration::from_millis(900);
 
 #[derive(Debug, Clone, Copy)]

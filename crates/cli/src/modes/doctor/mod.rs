@@ -89,7 +89,7 @@ async fn run_checks(config: &SessionConfig) -> anyhow::Result<DoctorFindings> {
     Ok(findings)
 }
 
-/// Returns the browser that would open pages.
+/// Reports the browser that a session would use to open pages.
 #[cfg(feature = "browser")]
 fn browser(config: &SessionConfig, permitted: &ResolvedSettings) -> DoctorSection {
     let found = haft_host::browser_program(&permitted.settings, &config.environment, &config.cwd);

@@ -44,7 +44,7 @@ struct DialogState {
     withdrawn: HashSet<String>,
     /// Running and waiting calls, by their ids as text.
     calls: HashMap<String, ClientCall>,
-    /// The clients' ids of running calls, by our own ids.
+    /// The client's ids of running calls, by our own ids.
     ids: HashMap<CallId, String>,
     is_closed: bool,
 }
@@ -160,7 +160,7 @@ impl ExecDialog {
     }
 }
 
-/// Returns an `error` line about the line `line`.
+/// Returns an `error` line about `line`.
 pub(super) fn problem(line: &Value, message: &str) -> Value {
     let mut problem = json!({"type": "error", "message": message});
     for key in ["request_id", "id"] {

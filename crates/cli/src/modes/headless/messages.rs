@@ -31,7 +31,7 @@ pub(super) struct InitFacts {
     pub(super) max_tokens: u32,
     /// The workspace settings that were ignored because the directory is not trusted.
     pub(super) left_out: Option<String>,
-    /// In which respect commands are less confined than they should be.
+    /// The warning that the sandbox confines commands less than the settings require.
     pub(super) sandbox_warning: Option<String>,
     /// The names of the installed extensions (commands, agents, skills and so on).
     pub(super) extensions: ExtensionNames,

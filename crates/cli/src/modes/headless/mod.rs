@@ -97,7 +97,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 /// The maximum size of a prompt on stdin in bytes.
 const MAX_PROMPT: u64 = 10 << 20;
 
-/// Builds the start of an interactive session from the same flags.
+/// Builds the configuration of an interactive session from the flags of `haft -p`.
 pub(crate) fn interactive(
     session: SessionArgs,
     mut flags: HeadlessFlags,

@@ -1,4 +1,4 @@
-//! Control requests of the SDK client, other than `initialize`.
+//! Serves the control requests of the SDK client that `input` does not serve itself.
 
 use std::{path::Path, sync::Arc};
 
@@ -11,7 +11,7 @@ use haft_protocol::{
 use super::{input::ControlReader, status};
 
 impl ControlReader {
-    /// Serves a request of this module.
+    /// Serves a request that `input` passes on.
     pub(super) async fn serve_more(
         &self,
         request: &ClientRequest,

@@ -55,7 +55,7 @@ impl EventSink for HeadlessOutput {
     }
 }
 
-/// The MCP servers that run in the SDK client. Each message travels in a control request.
+/// The MCP servers that run in the SDK client. Each message is sent in a control request.
 pub(super) struct ProgramServers(pub(super) Arc<ControlChannel>);
 
 impl ServerLink for ProgramServers {

@@ -1,7 +1,8 @@
 //! The progress display of `haft -p` on stderr while stdout waits for the answer.
 //!
-//! On a terminal it shows each finished call and each wait for the model. At the end, also without
-//! a terminal, one line lists the denied calls and the options that would allow them.
+//! On a terminal it shows each finished call, each retry of a model request and each switch to a
+//! fallback model. At the end, also without a terminal, one line lists the denied calls and the
+//! options that would allow them.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +14,7 @@ use haft_agent::{AgentEvent, AgentEventSink};
 
 use crate::show::{self, ConsoleStyle, RunWatcher};
 
-/// The maximum number of calls that the last line names.
+/// The maximum number of denied calls that the last line names.
 const MAX_NAMED: usize = 3;
 
 pub(super) struct StderrReporter {

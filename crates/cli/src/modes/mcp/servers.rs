@@ -199,18 +199,18 @@ fn table(list: &ServerList) -> String {
                 "\n{}: {}",
                 show::clean(&server.name),
                 show::clean(error)
-            ); // into a text
+            );
         }
     }
     for server in &list.servers {
         if let Some(unapproved) = &server.unapproved {
             let name = show::clean(&server.name);
-            let _ = write!(text, "\n{name}: {}", show::distinct(unapproved)); // into a text
+            let _ = write!(text, "\n{name}: {}", show::distinct(unapproved));
         }
     }
     for left in &list.skipped {
         let (name, why) = (show::clean(&left.name), show::clean(&left.message));
-        let _ = write!(text, "\n{name} is left out ({}): {why}", left.category); // into a text
+        let _ = write!(text, "\n{name} is left out ({}): {why}", left.category);
     }
     text
 }
@@ -237,7 +237,7 @@ fn print_server(list: &ServerList, name: &str, as_json: bool) -> anyhow::Result<
         let mut text = format!("{} ({}): {}", server.name, server.scope, server.status);
         let mut add = |name: &str, value: &str| {
             if !value.is_empty() {
-                let _ = write!(text, "\n{name:<14}{value}"); // into a text
+                let _ = write!(text, "\n{name:<14}{value}");
             }
         };
         add("reached by", &server.target);

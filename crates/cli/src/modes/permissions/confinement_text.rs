@@ -71,7 +71,7 @@ impl ConfinementText<'_> {
     }
 }
 
-/// Returns for example `a.org, b.org allowed; c.org denied; others asked`.
+/// Formats the host rules, for example `a.org, b.org allowed; c.org denied; others asked`.
 fn hosts(rules: &SettingsHosts) -> String {
     let lists = [
         ("allowed", &rules.allowed),

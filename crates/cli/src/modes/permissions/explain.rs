@@ -49,7 +49,7 @@ pub(super) fn run(
 struct ExplainedTree<'a>(&'a ExplainedCall);
 
 impl ExplainedTree<'_> {
-    /// Returns the paths that are only read. That a written file is also read needs no mention.
+    /// Returns the paths that are only read. A path that is also written is shown only as written.
     fn only_read(&self) -> Vec<&TouchedPath> {
         let CallFacts { reads, writes, .. } = &self.0.facts;
         reads.iter().filter(|read| !writes.contains(read)).collect()
@@ -157,7 +157,8 @@ impl ExplainedTree<'_> {
     }
 }
 
-/// Returns the decision on one part and its reason. A deny rule applies to the whole call.
+/// Returns the decision on one part and its reason. No part is denied on its own, because a deny
+/// rule applies to the whole call.
 fn part_decision(covered: &PartCoverage) -> (&'static str, Option<String>) {
     match covered {
         PartCoverage::ReadOnly => ("harmless", None),

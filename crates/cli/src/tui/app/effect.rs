@@ -177,13 +177,13 @@ pub(crate) enum AppEffect {
         content: Content,
         protocol: ImageProtocol,
     },
-    /// Runs notification hooks: haft waits for a user whose focus is on another window.
+    /// Runs notification hooks, because haft waits for the user and another window has the focus.
     NotifyHooks(String),
     EditDraft(String),
     ChooseTheme,
-    /// The status line command has changed.
+    /// Restarts the status line command with the current settings.
     StatusLine,
-    /// The facts that the status line shows have changed.
+    /// Updates the facts that the status line shows.
     Status,
     /// Opens a view.
     Show(ViewKind),

@@ -1,7 +1,7 @@
 //! All state of the user interface and its transitions: [`App::update`] handles an input and
 //! returns the resulting effects. Nothing here blocks or does I/O.
 //!
-//! - `effect`: inputs and effects; `found`: results of background jobs; `messages`: sending
+//! - `effect`: inputs and effects; `job_results`: results of background jobs; `messages`: sending
 //!   messages; `history_queue`: items to print
 
 mod effect;
@@ -114,7 +114,7 @@ pub(crate) struct App {
     /// The index of the memory file that `#` writes to.
     pub(crate) memory_place: usize,
     pub(crate) is_thinking_enabled: bool,
-    /// A command's output was printed, so the result that follows would repeat it.
+    /// Whether a command's output was printed. The result that follows would repeat it.
     pub(crate) has_answered: bool,
     /// Messages that were delivered before they were queued here, the newest first.
     delivered_early: Vec<Uuid>,

@@ -40,12 +40,12 @@ pub(crate) enum TrustPurpose {
     Add,
 }
 
-/// The code that a directory which is not trusted yet would run.
+/// The content of a question about a directory: what it would run, or what adding it permits.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustFacts {
     pub(crate) purpose: TrustPurpose,
     pub(crate) directory: String,
-    /// Short descriptions of what would run.
+    /// Short descriptions of what would run, or of what adding the directory permits.
     pub(crate) things: Vec<String>,
     /// The names and full contents of what would run.
     pub(crate) contents: Vec<(String, String)>,
@@ -54,8 +54,8 @@ pub(crate) struct TrustFacts {
 #[derive(Debug, Clone, Copy)]
 struct AskChoice {
     letter: char,
+    /// The text after the letter. Narrow windows show only the letter.
     label: &'static str,
-    /// The action. In windows of up to 40 columns, only the letter is shown.
     action: ChoiceAction,
 }
 
@@ -112,7 +112,8 @@ enum EditedLine {
     },
 }
 
-/// Arguments that can be edited alone, if the call has one of these names.
+/// The names of arguments that can be edited alone. For other calls, the user edits the complete
+/// input.
 const MAIN_ARGUMENTS: [&str; 1] = ["command"];
 
 /// The maximum number of content rows of a question while the user types a message. The cursor
@@ -359,7 +360,7 @@ impl ChoiceAsk {
         }
     }
 
-    /// Returns the answer that an entered line means, or the problem in it.
+    /// Parses the entered line into an answer. The error describes the problem in it.
     fn written(&self, text: &str) -> Result<ApprovalAnswer, String> {
         let (Some(line), AskSubject::Request(request)) = (&self.editing, &self.about) else {
             return Err(String::new());
@@ -458,7 +459,7 @@ impl ChoiceAsk {
         wrap(&line, look.size.row_width())
     }
 
-    /// Returns the rows that must be seen completely before the question can be answered.
+    /// Returns the rows that must be seen completely before the question can be allowed.
     fn content(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.about {
             AskSubject::Request(request) => content::rows(request, &self.cwd, look),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::{cards, ui_style::UiStyle};
 use crate::show::{distinct, distinct_line, from_here};
 
-/// The maximum column at which the meaning of a command line's part begins.
+/// The maximum width of a command line's part that determines the column of the meanings.
 const MAX_PART_WIDTH: usize = 40;
 
 /// The indent of continuation rows of a diff line, so that they are not mistaken for other lines.
@@ -69,8 +69,8 @@ fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &UiStyle) -> Vec<
     rows
 }
 
-/// Returns whether the subject has its own rows: a command line does, and so does a subject that is
-/// only the beginning of a text.
+/// Returns whether the subject has its own rows: a plan and a command line do, and so does a subject
+/// that is only the beginning of a text.
 fn has_own_row(request: &ApprovalRequest) -> bool {
     let card = request.shown();
     let subject = card.subject.trim_end_matches('…');

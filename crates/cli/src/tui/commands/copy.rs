@@ -1,4 +1,4 @@
-//! `/copy [N]`: copies an answer, or a code block of the last answer.
+//! `/copy [N | code]`: copies an answer, or the last code block of the last answer.
 
 use crate::tui::app::{App, AppEffect};
 

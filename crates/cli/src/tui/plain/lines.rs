@@ -24,11 +24,11 @@ pub(super) struct PlainLines {
     /// The working directory; paths below it are shown relative to it.
     cwd: PathBuf,
     reply: MarkdownCommitter,
-    /// Whether a part of this turn's answer has been shown.
+    /// Whether a part of this run's reply has been shown.
     has_spoken: bool,
     /// Whether the model's failure has been reported.
     has_failed: bool,
-    /// Calls without any output so far, by id.
+    /// The headings of calls that have not reported progress yet, by call id.
     silent: HashMap<CallId, String>,
 }
 
@@ -169,7 +169,7 @@ impl PlainLines {
         lines
     }
 
-    /// Handles the result of a turn.
+    /// Handles the result of a run.
     fn result(&mut self, run: &RunResult) -> Vec<String> {
         let mut lines = self.finish();
         if !self.has_spoken && !run.text.trim().is_empty() {

@@ -44,8 +44,8 @@ enum RunnerMessage {
 }
 
 impl StatusLine {
-    /// Starts the thread. It calls `show` with the rows whenever they change, without rows if the
-    /// command failed.
+    /// Starts the thread. After each run, it calls `show` with the output rows, or with no rows if
+    /// the command failed.
     pub(crate) fn start(config: StatusLineConfig, show: Box<dyn Fn(Vec<TextLine>) + Send>) -> Self {
         let (sender, receiver) = channel();
         let runner = StatusLineRunner {

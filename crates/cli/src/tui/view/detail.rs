@@ -9,7 +9,7 @@ use haft_terminal::{TextLine, Theme};
 /// The maximum number of lines shown of a change.
 const MAX_LINES: usize = 2_000;
 
-/// Returns a card as lines: its heading, and its diff with line numbers.
+/// Returns a card as lines: its heading and its body. Diffs have line numbers.
 pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
     let mut heading = TextLine::styled(&card.subject.replace('\n', " "), theme.heading);
     if !card.summary.is_empty() {

@@ -136,8 +136,8 @@ impl CallAdmission<'_> {
                     biased;
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
-                    // Notifies the hooks only if the answer does not come immediately. This means
-                    // that the user is being asked.
+                    // Notifies the hooks only if the answer does not come immediately, because
+                    // then the user is being asked.
                     never = hooks::notify_approval_pending(engine, &notification, &path_context.cwd) => match never {},
                 }
             })

@@ -146,7 +146,7 @@ impl UndoHistory {
     }
 }
 
-/// For a file that is moved: returns whether the other path has the expected state.
+/// Returns whether the other path of a moved file has the expected state; `true` if no file is moved.
 fn is_where_it_moves(wanted: &PathUndo<'_>) -> bool {
     let (to, state) = match (&wanted.expected, &wanted.target) {
         (RecordState::Moved { to, .. }, _) => (to, &RecordState::Absent),

@@ -1,4 +1,5 @@
-//! Finds the authorization server of a server: RFC 9728 names it, RFC 8414 describes it.
+//! Finds the authorization server of an MCP server. The protected resource metadata (RFC 9728)
+//! names it; its own metadata (RFC 8414) describes it.
 
 use haft_contract::HttpTransport;
 use serde_json::Value;
@@ -181,8 +182,8 @@ fn is_issuer(published: &str, requested: &str, was_named: bool) -> bool {
     }
 }
 
-/// Checks that the server at `url` may name this place. A server must not lead haft to a place nearer than itself: to this
-/// machine, or into the user's network.
+/// Checks that the server at `url` may name the address `place`. A server must not lead haft to an
+/// address that is nearer than the server: to this machine, or into the user's network.
 fn reachable(url: &str, place: &str) -> Result<(), String> {
     secure(place)?;
     match nearness(place)? < nearness(url)? {
@@ -222,7 +223,7 @@ const OWN_PARAMETERS: [&str; 9] = [
     "prompt",
 ];
 
-/// The path of an address, without a slash at its end.
+/// Returns the path of an address, without a slash at its end.
 fn path(url: &str) -> &str {
     let base = origin(url).unwrap_or_default();
     let rest = &url[base.len()..];
@@ -230,7 +231,7 @@ fn path(url: &str) -> &str {
     rest[..end].trim_end_matches('/')
 }
 
-/// Returns whether an address is the resource or below it.
+/// Returns whether `url` is the resource or below it.
 fn covers(resource: &str, url: &str) -> bool {
     let same = origin(resource)
         .is_some_and(|own| origin(url).is_some_and(|other| own.eq_ignore_ascii_case(other)));

@@ -18,13 +18,13 @@ use super::{
     store::{StoredToken, TokenStore, now},
 };
 
-/// The time limit for the user.
+/// The time limit for the user to log in.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// The most connections that are read concurrently, each for up to [`CALLER_TIMEOUT`].
+/// The maximum number of connections that are read concurrently, each for up to [`CALLER_TIMEOUT`].
 const MAX_CALLERS: usize = 256;
 /// The timeout for a request to arrive.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest request that a browser sends to us.
+/// The maximum length of a redirect request in bytes.
 const MAX_CALLBACK: usize = 16 * 1024;
 
 /// The registration of haft with an authorization server.

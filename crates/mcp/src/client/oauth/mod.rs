@@ -115,7 +115,8 @@ const THIS_MACHINE: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 
-/// The host of an address. An error if programs could disagree about it, such as `127.1` or `%6cocalhost`.
+/// Returns the host of an address. A host that programs could interpret differently, such as
+/// `127.1` or `%6cocalhost`, is an error.
 fn host(url: &str) -> Result<Host, String> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

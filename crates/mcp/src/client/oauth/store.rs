@@ -111,14 +111,14 @@ impl TokenStore {
         fs::rename(new, &self.file)
     }
 
-    /// Returns a usable token, and refreshes it if `is_bad` rejects the stored one.
+    /// Returns a usable token. If `is_bad` rejects the stored token, refreshes it.
     async fn good(&self, url: &str, is_bad: impl Fn(&StoredToken) -> bool) -> Option<String> {
         let kept = self.read().remove(url)?;
         if !is_bad(&kept) {
             return Some(kept.access);
         }
         let lock = TokenFileLock::wait(&self.file).await?;
-        // Another process may have refreshed it already.
+        // Another process may have refreshed the token already.
         let kept = self.read().remove(url)?;
         if !is_bad(&kept) {
             return Some(kept.access);

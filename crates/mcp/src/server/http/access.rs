@@ -1,8 +1,9 @@
 //! Access control for HTTP clients.
 //!
 //! A web page in a browser can send requests to this machine, and can let its own host name resolve
-//! to it (DNS rebinding). So the requested host must be this server, and the page's origin must be
-//! this machine. In addition, a token is required.
+//! to this machine (DNS rebinding). So the requested host and the page's origin must be this
+//! machine or a configured host name. In addition, a token is required, except with
+//! [`HttpAccess::open`].
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -156,7 +157,8 @@ fn split_port(host: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// Returns the holder of a token. All tokens are compared, so that the time reveals nothing.
+/// Returns the holder of a token. All tokens are compared, so that the duration reveals nothing
+/// about them.
 fn holder_of(shown: &str, tokens: &[String]) -> Option<TokenHolder> {
     let mut holder = None;
     for (at, token) in tokens.iter().enumerate() {
@@ -167,7 +169,7 @@ fn holder_of(shown: &str, tokens: &[String]) -> Option<TokenHolder> {
     holder
 }
 
-/// Compares in a time that does not depend on where the difference is.
+/// Compares in a time that does not depend on the position of the difference.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
     a.len() == b.len() && differences == 0

@@ -80,7 +80,8 @@ pub(super) fn version_of_session(headers: &HeaderMap) -> Result<(), RpcError> {
     }
 }
 
-/// Returns the session id of a message. A message with two ids has an invalid (empty) one.
+/// Returns the session id of a message. For a message with two ids, returns an empty text, which is
+/// not a valid id.
 pub(super) fn session(headers: &HeaderMap) -> Option<&str> {
     let mut named = headers.get_all(SESSION).iter();
     let first = named.next()?.to_str().unwrap_or_default();

@@ -9,8 +9,9 @@
 //! **Invariants.** A request is processed only after its host, origin and token were checked. The
 //! sizes of bodies and headers and the numbers of sessions and connections are limited; an unused
 //! session ends. A session is not accessible to holders of another token than the one that started
-//! it. In a session, a lost connection cancels nothing, unless the client stays away for the time
-//! `gone`; a request of the stateless revision ends with its connection.
+//! it. In a session, a lost connection cancels nothing, unless the client stays away for
+//! [`HttpServerOptions::disconnect_timeout`]; a request of the stateless revision ends with its
+//! connection.
 
 mod access;
 mod headers;
@@ -114,7 +115,7 @@ impl HttpServer {
         })
     }
 
-    /// Returns the address it listens on.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.state.address
     }

@@ -214,8 +214,8 @@ fn primes(session: &HttpSession) -> bool {
     revision.is_some_and(|revision| revision >= Revision::V2025_11_25)
 }
 
-/// Passes messages to a session and waits briefly for the first one that comes back. The second
-/// part of the result is true if that is an error.
+/// Passes messages to a session and waits up to [`AT_ONCE`] for the first reply. The second part of
+/// the result is true if that reply is an error.
 async fn sent_to_session(
     session: &Arc<HttpSession>,
     messages: Vec<RpcMessage>,
@@ -248,15 +248,14 @@ async fn sent_to_session(
     }
 }
 
-/// The state of a request that ends with its connection.
+/// The replies to a request that ends with its connection.
 struct SingleReply {
     first: Option<RpcMessage>,
     more: Option<mpsc::Receiver<RpcMessage>>,
     abandoned: AbandonGuard,
 }
 
-/// Processes a request of the stateless revision and waits briefly for the first message that comes
-/// back.
+/// Processes a request of the stateless revision and waits up to [`AT_ONCE`] for the first reply.
 async fn sent_once(
     session: &Arc<McpSession>,
     request: RpcId,

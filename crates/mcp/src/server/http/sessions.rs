@@ -88,7 +88,7 @@ impl UseTracker {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether it was unused for this time.
+    /// Returns whether the target is unused now and was unused for this time.
     fn is_over_for(&self, time: Duration) -> bool {
         self.now.load(Ordering::Relaxed) == 0 && self.last().elapsed() >= time
     }

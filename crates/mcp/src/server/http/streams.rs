@@ -26,7 +26,7 @@ use crate::{RpcMessage, server::session::ReplyChannel};
 const MAX_EVENTS: usize = 256;
 /// The maximum number of finished streams stored for clients that have not read them to the end.
 const MAX_FINISHED: usize = 32;
-/// The maximum size of their events in bytes.
+/// The maximum size in bytes of the events of all finished streams that are stored.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// The time in milliseconds that a client should wait before it resumes.
 const RETRY: u64 = 500;
@@ -158,7 +158,8 @@ impl ReplyStream {
         true
     }
 
-    /// Waits for the first event without removing it. Returns `None` if none will come.
+    /// Waits for the first event without removing it. Returns `None` if no event will come, or if
+    /// the reader must disconnect.
     pub(super) async fn first(&self) -> Option<ReplyEvent> {
         let mut changed = self.changed.subscribe();
         loop {

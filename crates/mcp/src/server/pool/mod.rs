@@ -1,9 +1,10 @@
 //! A tool pool as an MCP service.
 //!
 //! Calls run through the scheduler of the session, like calls of a model: concurrently where that
-//! is safe, and each is answered as soon as it ends. The task in `calls` owns the scheduler.
+//! is safe. Each call is answered as soon as it ends. The task in `calls` owns the scheduler.
 //! `content` converts tool results; `stored_results` offers results that were too long to send;
-//! `roots` tracks the client's directories; `prompts` are the prompts that users of the client can call.
+//! `roots` tracks the client's directories; `prompts` are the prompts that users of the client can
+//! call.
 
 mod calls;
 mod content;
@@ -58,7 +59,7 @@ pub struct PoolService {
 pub struct ActiveCalls(Arc<Mutex<HashMap<String, RequestContext>>>);
 
 impl ActiveCalls {
-    /// Returns the request that a call came with.
+    /// Returns the context of the request that made a call.
     pub fn find(&self, id: &str) -> Option<RequestContext> {
         self.all().get(id).cloned()
     }
@@ -165,8 +166,8 @@ impl PoolService {
     /// Calls a tool. An unknown tool name is left to the engine, whose error helps a model: it
     /// knows aliases, similar names, and tools that rules exclude.
     async fn call_tool(&self, call: ToolUse, cx: &RequestContext) -> ServiceAnswer {
-        // Boxed, like everything that few requests need; otherwise every future would be as large
-        // as the largest.
+        // Boxed, like everything that few requests need. Otherwise every future would have the size
+        // of the largest one.
         if let Some(roots) = self.roots.as_ref().filter(|roots| roots.has_to_ask(cx)) {
             Box::pin(roots.update_roots(cx, &self.calls)).await;
         }

@@ -26,8 +26,8 @@ pub trait PromptSource: Send + Sync {
     /// Returns the current prompts.
     fn list(&self) -> Vec<PromptDefinition>;
 
-    /// Returns the text of a prompt with these arguments, which are in the order of its definition.
-    /// The error is shown to the user.
+    /// Returns the text of a prompt with these arguments, by name. All names are defined by the
+    /// prompt. The error is shown to the user.
     fn get<'a>(
         &'a self,
         name: &'a str,

@@ -1,7 +1,7 @@
 //! The client's root directories.
 //!
-//! The client is asked for them at its first tool call, and again after it reports a change. What
-//! they mean for the session is decided elsewhere.
+//! haft asks the client for its roots at the first tool call, and again after the client reports a
+//! change. A [`NarrowRoots`] function decides which directories the session uses.
 
 use std::{
     ffi::OsString,

@@ -5,8 +5,8 @@
 //! of the command's socket, to the socket file that it checked. It never lets the kernel repeat the
 //! call: by then the descriptor could be another socket, and the address another path.
 //!
-//! A command can connect to socket files below its working directories and its scratch directory,
-//! and to no other, regardless of when they start to listen.
+//! A command can connect only to socket files below its writable directories and its scratch
+//! directory, regardless of when a server starts to listen on them.
 
 use std::{
     ffi::OsStr,

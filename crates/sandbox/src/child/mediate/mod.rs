@@ -1,10 +1,11 @@
 //! Mediation: the guard carries out the file system calls of a command.
 //!
-//! Landlock forbids the processes of the command to write below the writable directories themselves. A
-//! seccomp filter passes each call that would write there to the guard. The guard resolves the path, asks
-//! our process about guarded names, and carries the call out on a handle of the directory that it
-//! checked. It leaves all other calls to the kernel, which refuses writes. So a command gains nothing by
-//! changing the arguments of a call after the check.
+//! Landlock lets the processes of the command write only to temporary files and devices, not below the
+//! writable directories. A seccomp filter passes each call that may write to the guard. The guard
+//! resolves the path. If the path is below a writable directory, the guard asks our process about guarded
+//! names, and carries the call out on a handle of the directory that it checked. It leaves all other
+//! calls to the kernel, which refuses writes. So a command gains nothing by changing the arguments of a
+//! call after the check.
 //!
 //! - [`Mediator`]: receives calls, and stores those that wait for an answer about a name
 //! - `caller`: the thread that made a call

@@ -87,8 +87,8 @@ impl CallMediation<'_> {
         if flags.contains(RenameFlags::NOREPLACE) && replaced.is_some() {
             return Err(MediationStop::Failed(Errno::EXIST));
         }
-        // The files in the directory must be checked one by one. Programs then copy the directory instead,
-        // and each copied file is checked.
+        // A directory cannot be moved into or out of the writable directories: its files must be checked one
+        // by one. Programs then copy the directory instead, and each copied file is checked.
         let either = directory || replaced == Some(FileType::Directory);
         if either && inside(&source) != inside(&target) {
             return Err(MediationStop::Failed(Errno::XDEV));
@@ -152,7 +152,8 @@ fn kind(place: &NameLocation) -> rustix::io::Result<FileType> {
 /// file is moved unchecked or refused, as the policy decides.
 const MAX_CONTENTS: u64 = 64 << 10;
 
-/// Returns the contents of a regular file; `None` if they are longer than [`MAX_CONTENTS`].
+/// Returns the contents of a regular file; `None` if they are longer than [`MAX_CONTENTS`] or cannot be
+/// read.
 pub(super) fn contents(place: &NameLocation) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;

@@ -238,7 +238,8 @@ fn any(parsed: &ParsedArguments<'_>, names: &[&str]) -> bool {
     names.iter().any(|name| parsed.has(name))
 }
 
-/// Lists commits or names of files, and content only if an option says so.
+/// Analyzes subcommands that list commits or names of files, and print content only if an option
+/// requests it.
 fn listing(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let shows = if any(parsed, PRINTS_CONTENT) {
         ShownPaths::Content
@@ -322,7 +323,7 @@ fn signature(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     )
 }
 
-/// `--diff-merges=remerge`, by any of its names.
+/// Returns the finding for `--diff-merges=remerge`, by any of its names.
 fn remerge(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let given = parsed.options.iter().find(|given| {
         let text = given.value.as_ref().and_then(|value| value.text());
@@ -331,7 +332,7 @@ fn remerge(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     Some(CommandFinding::unknown("it merges again, into temporary objects").with_span(given.span))
 }
 
-/// `-L 10,20:file` reads that file.
+/// Returns the reads of the files in `-L 10,20:file`.
 fn traced(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     let lines = parsed.options.iter().filter(|given| given.name == "-L");
     lines

@@ -55,7 +55,7 @@ pub(super) fn everything(parsed: &ParsedArguments<'_>) -> Effect {
     options::tree(&here(parsed))
 }
 
-/// The current directory.
+/// Returns the current directory.
 pub(super) fn here(parsed: &ParsedArguments<'_>) -> Arg {
     let nowhere = Span { start: 0, end: 0 };
     let span = parsed.argv.first().map_or(nowhere, |arg| arg.span);

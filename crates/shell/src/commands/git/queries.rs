@@ -10,8 +10,8 @@ use crate::{
     effect::{CommandFinding, Effect, FileWrite, StartedProgram, WriteKind},
 };
 
-/// Options that select references and format the list. `--contains` and similar options are listed
-/// as flags because their commit is optional; an argument after them is an operand.
+/// Options that select references and format the list. The commit of `--contains` and similar
+/// options is optional, so it is a value only after `=`; an argument after them is an operand.
 macro_rules! references {
     () => {
         " --contains=? --no-contains=? --with=? --without=? --merged=? --no-merged=? --points-at=? \

@@ -219,7 +219,7 @@ fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// `secret`, `secrets/x`, `pods,secrets.v1.`
+/// Returns whether an operand names secrets: `secret`, `secrets/x`, `pods,secrets.v1.`
 fn names_secrets(arg: &Arg) -> bool {
     let Some(text) = arg.text() else { return true };
     text.split([',', '/']).any(|part| {

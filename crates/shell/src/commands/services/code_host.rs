@@ -1,4 +1,4 @@
-//! gh.
+//! gh and glab.
 
 use crate::{
     arg::Arg,

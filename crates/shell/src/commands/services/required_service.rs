@@ -1,6 +1,6 @@
 //! The user's service that a reading command queries.
 //!
-//! Such a command changes nothing, but it cannot work without its socket. Its verdict is therefore
+//! Such a command changes nothing, but it cannot work without the service. Its verdict is therefore
 //! [`EffectVerdict::ReadsNetwork`] and not [`EffectVerdict::ReadOnly`].
 
 use crate::{

@@ -137,7 +137,7 @@ const UV: VerbProgram = VerbProgram {
         "-h --help --short",
     )],
     others: &[
-        // It queries the interpreter that it finds in the workspace.
+        // uv queries the interpreter that it finds in the workspace.
         unsure(
             "pip/list pip/show pip/freeze pip/check pip/tree python/list python/find tool/list tree \
                 version export",

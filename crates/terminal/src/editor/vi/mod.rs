@@ -406,7 +406,8 @@ impl ViState {
     }
 }
 
-/// In normal mode the caret is on a character, never after the last one of a line.
+/// Moves a caret at the end of a line onto the last character. In normal mode the caret is always
+/// on a character, unless the line is empty.
 fn stay_on_line(editor: &mut Editor) {
     let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
     let line = motion::line(text, caret);

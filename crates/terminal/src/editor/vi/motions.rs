@@ -62,8 +62,8 @@ impl FindMotion {
     }
 }
 
-/// Finds a character. `is_again` is true for `;`, which skips a character next to the caret that
-/// the last search has already reached.
+/// Finds a character. `is_again` is true for `;` and `,`, which skip a character next to the caret
+/// that the last search has already reached.
 pub(super) fn find(
     text: &str,
     caret: usize,

@@ -34,7 +34,7 @@ impl ViState {
         if let Some(selection) = self.selection(&editor.buffer) {
             let is_linewise = self.mode == ViMode::VisualLine;
             let selection = match is_linewise {
-                // Without the last line end, which `operate` handles.
+                // The range excludes the last line end, because `operate` handles it.
                 true => {
                     let (_, last) = self.ends(&editor.buffer);
                     selection.start..motion::line(editor.buffer.text(), last).end
@@ -45,7 +45,7 @@ impl ViState {
             return self.operate(operator, selection, is_linewise, editor);
         }
         match self.operator {
-            // The operator twice: whole lines.
+            // An operator that is typed twice applies to whole lines.
             Some((before, _)) if before == operator => {
                 let count = self.take_count();
                 let (text, caret) = (editor.buffer.text(), editor.buffer.caret());

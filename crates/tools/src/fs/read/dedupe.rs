@@ -1,9 +1,9 @@
 //! Repeated reads: if a Read would return the same content again, it returns a reference to the
 //! earlier result instead.
 //!
-//! Only if the hash proves that the content is what that result showed, and never twice in a row: a
-//! model that asks a third time has lost the result. The structured output is the same in both
-//! cases.
+//! A reference is returned only if the hash proves that the earlier result showed the same content.
+//! It is never returned twice in a row: a model that asks a third time has lost the result. The
+//! structured output is the same in both cases.
 
 use std::path::{Path, PathBuf};
 

@@ -301,7 +301,8 @@ fn shrink(image: DynamicImage) -> DynamicImage {
     image.resize_exact(width, height, FilterType::CatmullRom)
 }
 
-/// Encodes losslessly if the result is small; photographs were lossy before.
+/// Encodes an image as PNG if the result is small enough, otherwise as JPEG. An image that was JPEG
+/// stays JPEG, because it was already lossy.
 fn encode(
     image: &DynamicImage,
     format: ImageFormat,

@@ -77,7 +77,8 @@ pub(crate) struct Input {
     /// Return up to four times as much. Only if you really need a long text completely.
     #[serde(default)]
     allow_large: bool,
-    /// It was a file at the last check, so it is not checked again: reading it does that.
+    /// Whether the path was a file when the effects of the call were computed. If so, the check is
+    /// skipped, because the read itself checks the file.
     #[serde(skip)]
     was_file: AtomicBool,
 }

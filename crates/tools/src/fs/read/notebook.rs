@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{dedupe::ReadResult, image, output, picture};
 use crate::{blocking::blocking, fs::explain};
 
-/// The maximum length of an output, in characters (spec tools.md §1).
+/// The maximum length of an output, in characters.
 const OUTPUT_CHARS: usize = 2_000;
 /// The approximate cost of an image, in tokens.
 const PICTURE_TOKENS: u64 = 1_600;

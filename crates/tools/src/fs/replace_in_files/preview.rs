@@ -115,8 +115,8 @@ impl PreviewedFile {
         }
     }
 
-    /// Creates a change that another tool requests; `origins` has the present contents of all files
-    /// it names.
+    /// Creates a change that another tool requests. `origins` has the present contents of all files
+    /// that the plan changes.
     #[cfg(feature = "code")]
     pub(super) fn from_planned(
         one: &super::PlannedFileChange,
@@ -219,7 +219,7 @@ impl ReplacePreview {
         counts
     }
 
-    /// Lists files that the search skipped as skipped.
+    /// Adds the binary and unreadable files that the search skipped to the skipped files.
     pub(super) fn skipped_by_search(&mut self, skipped: &haft_search::SkipSummary) {
         for skip in &skipped.samples {
             if let (Some(path), SkipReason::Binary { .. } | SkipReason::Unreadable { .. }) =

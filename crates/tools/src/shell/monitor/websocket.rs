@@ -63,7 +63,7 @@ pub(super) fn check_protocols(protocols: &[String]) -> Result<(), ToolError> {
     }
 }
 
-/// Opens a WebSocket and starts passing its messages on. Returns the id of the task.
+/// Opens a WebSocket and starts to report its messages. Returns the id of the task.
 pub(super) async fn start(
     input: &SocketInput,
     description: &str,
@@ -126,7 +126,7 @@ pub(super) async fn start(
 }
 
 /// Returns the allowed addresses: all public addresses, and the one that the URL contains if a rule
-/// names exactly that address.
+/// allows it.
 fn allowed(url: &SocketUrl, cx: &CallContext) -> AllowedAddresses {
     let rules = &cx.permissions.hosts;
     let named = url.host.address();

@@ -16,7 +16,7 @@ use crate::shell::command_output;
 const EACH: usize = 16 << 10;
 /// The maximum size of a progress report, in bytes. It contains the end of the new output.
 const NEWS: usize = 4 << 10;
-/// The maximum output of a call, in bytes. A call that prints more is ended.
+/// The maximum output of a call, in bytes. An interpreter that prints more is ended.
 const FLOOD: u64 = 200 << 20;
 
 /// The output since it was last taken. Shared with the task that reads the pipe.

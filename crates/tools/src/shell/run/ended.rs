@@ -89,8 +89,8 @@ impl CommandRun<'_> {
         Ok(output)
     }
 
-    /// Returns the note for a command that lists processes or sockets: the sandbox hides the
-    /// user's.
+    /// Returns the note for a command that lists processes or sockets, if the sandbox hides the
+    /// user's processes and sockets from it.
     fn unseen(&self, due: &PendingAnswer) -> Option<String> {
         let name = exit_code::lists_processes(&self.analysis)?;
         let isolated =

@@ -363,7 +363,7 @@ impl<'a> CommandRun<'a> {
         }
     }
 
-    /// Asks the user about what the sandbox refused.
+    /// Asks the user about the accesses that the sandbox refused, if any.
     async fn refused(&self, due: &PendingAnswer, ended: &CommandEnd) -> Option<EscalationOutcome> {
         let mut files = self.refused.take();
         let ExitKind::Exited(code) = ended.how else {
@@ -396,7 +396,7 @@ impl<'a> CommandRun<'a> {
                 again => again,
             });
         }
-        // A read-only command may print such messages from other sources.
+        // The output of a read-only command may contain such messages from other sources.
         if code == 0 && confinement.profile == ConfinementProfile::ReadOnly {
             return None;
         }

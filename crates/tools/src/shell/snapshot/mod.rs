@@ -67,9 +67,9 @@ const SETSID: [&str; 3] = [
 ];
 
 /// Runs the user's rc file (`rc`, or the one in their home) and returns a snapshot of its
-/// definitions. The shell inherits haft's environment unchanged, as in a terminal; of the
+/// definitions. The shell inherits haft's environment unchanged, as in a terminal. Of the
 /// environment, only PATH is read back. `mark` must be plain text that the rc file cannot guess.
-/// Five seconds are a good limit.
+/// After `limit`, the shell is killed.
 pub(crate) async fn take(
     home: &Path,
     rc: Option<&Path>,
@@ -104,8 +104,8 @@ pub(crate) async fn take(
     Ok(filter::snapshot(defined))
 }
 
-/// A shell in a new session (`setsid`). Otherwise an interactive bash would compete for our
-/// terminal. Ends with everything it started.
+/// A shell in a new session (`setsid`). Without a new session, an interactive bash would compete
+/// for our terminal. Dropping the value kills the shell and its process group.
 struct SnapshotShell(Child);
 
 impl SnapshotShell {

@@ -12,10 +12,10 @@ use super::render::{LineRole, RenderedEntry, TranscriptLine, render};
 /// The number of lines per block.
 pub(super) const BLOCK: usize = 400;
 
-/// The maximum number of bytes shown of one line.
+/// The maximum number of bytes shown of one line of a result file.
 const MAX_LINE: usize = 64 << 10;
 
-/// A line of the transcript file above this size in bytes is not read.
+/// The maximum size of a line of the transcript file in bytes. The index ends before a longer line.
 const MAX_ENTRY: u64 = 64 << 20;
 
 /// The position and length of an entry in the file.
@@ -90,8 +90,8 @@ impl TranscriptIndex {
         }
     }
 
-    /// Returns the folder of results that were too long for the transcript. It is next to the
-    /// transcript and has its name.
+    /// Returns the folder of results that were too long for the transcript: `NAME/tool-results`
+    /// next to the transcript `NAME.jsonl`.
     fn outputs(&self) -> PathBuf {
         self.path.with_extension("").join("tool-results")
     }

@@ -204,7 +204,8 @@ impl FullScreenView for TranscriptView {
             TranscriptData::Index(Ok(index)) => {
                 self.is_reading = false;
                 self.status = String::new();
-                // The lines that are read include the end, regardless of the window's size.
+                // The window's size is not known before the first frame. From this position, the
+                // next job reads the last 200 lines, which include all lines of a usual window.
                 if !self.has_shown_end {
                     self.text.set_index(index);
                     self.pager

@@ -52,7 +52,7 @@ pub(super) struct PdfQuery<'a> {
     pub(super) max_tokens: u64,
 }
 
-/// This build has no PDF reader, so `pages` is not checked.
+/// Accepts any `pages`, because this build has no PDF reader.
 #[cfg(not(feature = "pdf"))]
 pub(super) fn check(_pages: &str) -> Result<(), String> {
     Ok(())

@@ -217,7 +217,8 @@ fn lost(document: &PdfReading) -> Option<String> {
     }
 }
 
-/// A page whose data is damaged is not drawn: an empty image would hide the damage.
+/// Returns whether a page is drawn: it has no text, and its data is not damaged. A drawing of
+/// damaged data would be empty and hide the damage.
 fn is_to_be_drawn(page: &PdfPage) -> bool {
     page.text.is_empty() && !matches!(page.failure, Some(PageFailure::Damaged(_)))
 }
