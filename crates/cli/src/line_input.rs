@@ -2,7 +2,7 @@
 //! read the question.
 //!
 //! Input that is already buffered in the terminal when a question appears was meant for something
-//! else. It is discarded, and so is everything until no key was pressed for [`FIRST_RETRY_PAUSE`]. Only then
+//! else. It is discarded, and so is everything until no key was pressed for [`QUIET_TIME`]. Only then
 //! does the prompt appear, and only input after it is used. Several lines in quick succession were
 //! pasted or come from a key that is held down; they are not accepted as an answer.
 
@@ -23,7 +23,7 @@ use rustix::{
 use crate::show;
 
 /// The time without input that must pass before the prompt appears.
-const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(400);
+const QUIET_TIME: Duration = Duration::from_millis(400);
 
 /// A second line that follows within this time was not typed, so neither line is accepted.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -106,12 +106,12 @@ pub(crate) fn read_answer(
     }
 }
 
-/// Discards typed input until no more comes for [`FIRST_RETRY_PAUSE`].
+/// Discards typed input until no more comes for [`QUIET_TIME`].
 fn discard(stdin: &impl AsFd) {
     loop {
         // Also discards a line that was begun but not ended.
         let _ = tcflush(stdin, QueueSelector::IFlush);
-        if wait(stdin, Some(FIRST_RETRY_PAUSE)) != InputWait::Ready {
+        if wait(stdin, Some(QUIET_TIME)) != InputWait::Ready {
             break;
         }
     }

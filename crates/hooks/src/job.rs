@@ -58,7 +58,7 @@ pub(super) struct HookResources {
 
 impl fmt::Debug for HookResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Means")
+        f.debug_struct("HookResources")
             .field("project", &self.project)
             .finish_non_exhaustive()
     }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The number of retries of an overloaded model before a fallback is used.
-const TIMEOUT: u32 = 3;
+const MAX_OVERLOADED_RETRIES: u32 = 3;
 
 /// The selected model.
 pub(crate) struct SelectedModel {
@@ -134,7 +134,7 @@ impl SelectedModel {
         let mut model = Arc::clone(&self.model);
         if !self.fallbacks.is_empty() {
             let policy = RetryPolicy {
-                max_overloaded: Some(TIMEOUT),
+                max_overloaded: Some(MAX_OVERLOADED_RETRIES),
                 ..self.retries.clone()
             };
             let retried: Arc<dyn Model> = Arc::new(Retry::new(model, policy));

@@ -18,7 +18,7 @@ use crate::error::JournalError;
 use crate::open::{is_behind_link, open_regular};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 static HELD: Mutex<BTreeSet<LockKey>> = Mutex::new(BTreeSet::new());
 static FREED: Condvar = Condvar::new();
@@ -139,9 +139,7 @@ impl ObjectLocks {
 fn wait_for_flock(file: File, deadline: Instant) -> Option<File> {
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                std::thread::sleep(FIRST_RETRY_PAUSE)
-            }
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(RETRY_PAUSE),
             Err(Errno::WOULDBLOCK) => return None,
             Err(Errno::INTR) => {}
             // Some network file systems have no locks: the check before the commit has to suffice.

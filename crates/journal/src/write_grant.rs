@@ -37,7 +37,7 @@ type WriteCallback = dyn Fn(&Path, &[u8], &Stamp) + Send + Sync;
 
 impl fmt::Debug for WriteListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Follower")
+        f.write_str("WriteListener")
     }
 }
 

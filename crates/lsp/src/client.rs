@@ -206,10 +206,11 @@ impl LspState {
         let mut registered = registered.unwrap_or_else(PoisonError::into_inner);
         for id in ids.map(|one| one["id"].to_string()) {
             // The number is limited, so that a server cannot fill the memory with registrations.
-            match is_on && registered.len() < MAX_REGISTRATIONS {
-                true => registered.insert(id),
-                false => registered.remove(&id),
-            };
+            if !is_on {
+                registered.remove(&id);
+            } else if registered.len() < MAX_REGISTRATIONS {
+                registered.insert(id);
+            }
         }
         drop(registered);
         self.news_arrived.notify_waiters();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 /// The maximum size of a message in bytes.
-pub const MAX_COUNT: usize = 64 << 20;
+pub const MAX_BYTES: usize = 64 << 20;
 /// The maximum length of a header line in bytes.
 const MAX_LINE: u64 = 4096;
 
@@ -63,7 +63,7 @@ pub(crate) async fn read_sized(
         }
     }
     let length: usize = length.ok_or_else(|| invalid_data("a message has no Content-Length"))?;
-    if length > MAX_COUNT {
+    if length > MAX_BYTES {
         return Err(invalid_data("a message is too long"));
     }
     let mut body = Vec::new();

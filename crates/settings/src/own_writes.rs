@@ -25,10 +25,10 @@ use serde_json::Value;
 use super::{SettingsDocument, SettingsPlaces, document, files::LOCAL, rule_writer, trust};
 use crate::real_path;
 
-/// The number of attempts to lock the record while another session holds it; `FIRST_RETRY_PAUSE` is
+/// The number of attempts to lock the record while another session holds it; `RETRY_PAUSE` is
 /// the time between two attempts.
 const TRIES: u32 = 100;
-const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// The record of what haft wrote into one local settings file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +152,7 @@ fn lock(places: &SettingsPlaces) -> io::Result<File> {
     for _ in 0..TRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(FIRST_RETRY_PAUSE),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(RETRY_PAUSE),
             Err(error) => return Err(error.into()),
         }
     }

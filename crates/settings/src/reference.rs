@@ -405,7 +405,11 @@ const SERVERS: &[SettingKey] = &[
         "servers of `.mcp.json` that are not used",
     ),
     unused("enableAllProjectMcpServers", Flag, false),
-    unused("enabledPlugins", Object, false),
+    heavy(
+        "enabledPlugins",
+        Object,
+        "which installed plugins are loaded, each `NAME@MARKETPLACE` with `true` or `false`; from a project file only after trust",
+    ),
     unused("extraKnownMarketplaces", Object, false),
 ];
 

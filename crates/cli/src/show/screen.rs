@@ -147,12 +147,12 @@ pub(crate) struct ManyLines {
 
 impl ManyLines {
     /// The size in bytes above which the buffer is flushed.
-    const MAX_COUNT: usize = 1 << 16;
+    const FLUSH_BYTES: usize = 1 << 16;
 
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         self.waiting.push_str(text);
         self.waiting.push('\n');
-        match self.waiting.len() > Self::MAX_COUNT {
+        match self.waiting.len() > Self::FLUSH_BYTES {
             true => self.flush(),
             false => Ok(()),
         }

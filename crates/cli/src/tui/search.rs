@@ -77,7 +77,7 @@ impl App {
             self.search = None;
         } else if key == Key::plain(KeyCode::Tab) || key == Key::RETURN {
             let found = search.search.found(&search.texts);
-            let found = found.map(|(text, _)| text.to_owned());
+            let found = found.map(str::to_owned);
             self.search = None;
             if let Some(text) = found {
                 self.editor.set_text(&text);
@@ -103,7 +103,7 @@ impl App {
         line.push(search.search.query(), TextStyle::new().bold());
         let mut rows = vec![line];
         match search.search.found(&search.texts) {
-            Some((text, _)) => {
+            Some(text) => {
                 rows.push(TextLine::plain(&format!("   {}", one_line(text))));
             }
             None => rows.push(TextLine::styled("   nothing found", look.theme.faint)),

@@ -28,10 +28,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The maximum size of a file of jobs in bytes.
-const MAX_LENGTH: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// The number of attempts to take a lock that another session holds, and the pause between them.
 const TRIES: u32 = 100;
-const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// The location of durable jobs below the session's directory.
 const FOLDER: &str = ".claude";
 const FILE: &str = "scheduled_tasks.json";
@@ -291,7 +291,7 @@ impl DurableJobs {
         for _ in 0..TRIES {
             match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(folder),
-                Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(FIRST_RETRY_PAUSE),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(RETRY_PAUSE),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -315,9 +315,9 @@ fn read_document(file: File) -> Result<JobsDocument, String> {
         return Err("it belongs to another user".to_owned());
     }
     let mut text = String::new();
-    let read = file.take(MAX_LENGTH + 1).read_to_string(&mut text);
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;
-    if text.len() as u64 > MAX_LENGTH {
+    if text.len() as u64 > MAX_BYTES {
         return Err("it is longer than 1 MiB".to_owned());
     }
     if text.trim().is_empty() {

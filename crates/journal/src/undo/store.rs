@@ -31,8 +31,8 @@ const BLOBS: &str = "blobs";
 const IGNORE: &str = ".ignore";
 /// The prefix of blobs that are being written; those left by a crash are removed at the next start.
 const UNFINISHED: &str = "unfinished-";
-const TIMEOUT: Duration = Duration::from_secs(10);
-const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(super) struct UndoStore {
@@ -144,7 +144,7 @@ impl UndoStore {
 
     fn open_log(&self, operation: FlockOperation) -> io::Result<UndoLogFile> {
         let path = self.log_path();
-        let deadline = Instant::now() + TIMEOUT;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             let mut options = OpenOptions::new();
             options.read(true).append(true).mode(0o600);
@@ -163,7 +163,7 @@ impl UndoStore {
             };
             match flock(&file, operation) {
                 Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                    std::thread::sleep(FIRST_RETRY_PAUSE);
+                    std::thread::sleep(LOCK_RETRY_PAUSE);
                     continue;
                 }
                 Err(Errno::WOULDBLOCK) => return Err(Errno::WOULDBLOCK.into()),

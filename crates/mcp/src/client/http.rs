@@ -30,7 +30,7 @@ use crate::{
 /// The time limit for the headers of a response.
 const FIRST_BYTE: Duration = Duration::from_secs(60);
 /// The pause before a stream is resumed, if the server sets none.
-const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
+const RESUME_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause that a server may set.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The maximum number of times in a row that a stream is resumed without a new event.
@@ -260,7 +260,7 @@ impl StreamableHttp {
                 }
                 Ok(_) | Err(_) => {
                     failures += 1;
-                    sleep(FIRST_RETRY_PAUSE * 2_u32.pow(failures)).await;
+                    sleep(RESUME_PAUSE * 2_u32.pow(failures)).await;
                     continue;
                 }
             };
@@ -442,7 +442,7 @@ struct StreamPosition {
 impl StreamPosition {
     fn pause(&self) -> Duration {
         let named = self.retry.map(Duration::from_millis);
-        named.unwrap_or(FIRST_RETRY_PAUSE).min(MAX_PAUSE)
+        named.unwrap_or(RESUME_PAUSE).min(MAX_PAUSE)
     }
 }
 

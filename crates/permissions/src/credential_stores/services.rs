@@ -121,7 +121,7 @@ pub(super) const STORES: &[StoreEntry] = &[
     ("Dart pub", &[".pub-cache/credentials.json", ".config/dart/pub-credentials.json"]),
     ("LuaRocks", &[".luarocks/upload_config.lua"]),
     ("Julia Pkg", &[".julia/servers"]),
-    ("CPAN FIRST_RETRY_PAUSE", &[".pause"]),
+    ("CPAN PAUSE", &[".pause"]),
     ("Nimble", &[".nimble/github_api_token"]),
     ("Stack", &[".stack/upload"]),
     ("JFrog CLI", &[".jfrog"]),

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// The pause after an error of `accept`, which mostly means too many open files.
-const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A proxy that runs until it is dropped. Its connections end with it.
 pub struct Proxy {
@@ -152,7 +152,7 @@ async fn accept(listener: TcpListener, dialer: Arc<Dialer>) {
             }
             Err(error) => {
                 tracing::warn!(%error, "the sandbox's proxy cannot take a connection");
-                tokio::time::sleep(FIRST_RETRY_PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }
     }

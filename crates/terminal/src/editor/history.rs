@@ -133,20 +133,16 @@ impl HistorySearch {
         }
     }
 
-    /// Returns the matching entry and the position of the match in it. Equal entries are found only
-    /// once.
-    pub fn found<'a>(&self, entries: &'a [String]) -> Option<(&'a str, usize)> {
+    /// Returns the matching entry. Equal entries are found only once.
+    pub fn found<'a>(&self, entries: &'a [String]) -> Option<&'a str> {
         let query = self.query.to_lowercase();
         let mut seen = Vec::new();
         for entry in entries.iter().rev() {
-            let Some(at) = entry.to_lowercase().find(&query) else {
-                continue;
-            };
-            if seen.contains(&entry) {
+            if !entry.to_lowercase().contains(&query) || seen.contains(&entry) {
                 continue;
             }
             if seen.len() == self.skipped {
-                return Some((entry, at));
+                return Some(entry);
             }
             seen.push(entry);
         }
@@ -201,13 +197,13 @@ mod tests {
         let all = entries(&["cargo test", "ls", "cargo build", "cargo test"]);
         let mut search = HistorySearch::new();
         "CARGO".chars().for_each(|letter| search.push(letter));
-        assert_eq!(search.found(&all), Some(("cargo test", 0)));
+        assert_eq!(search.found(&all), Some("cargo test"));
         search.older(&all);
-        assert_eq!(search.found(&all), Some(("cargo build", 0)));
+        assert_eq!(search.found(&all), Some("cargo build"));
         search.older(&all);
         assert_eq!(
             search.found(&all),
-            Some(("cargo build", 0)),
+            Some("cargo build"),
             "there is no older one"
         );
         search.push('x');

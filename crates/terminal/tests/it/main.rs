@@ -1,4 +1,4 @@
-//! The toolkit on terminals. Numbers are those of the vectors of spec/terminal.md.
+//! Tests of the terminal toolkit. The numbers are those of its test vectors.
 //!
 //! - `emulator`: a terminal in process, with scrollback and reflow
 //! - `live_region`: history above, a region below (2, 4, 25); `resizes`: at any size (1)

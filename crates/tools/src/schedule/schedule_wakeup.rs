@@ -12,8 +12,8 @@ use super::run_on_store;
 use crate::plural::counted;
 
 /// The minimum and maximum delay, in seconds.
-const MIN_LENGTH: f64 = 60.0;
-const MAX_LENGTH: f64 = 3600.0;
+const MIN_DELAY: f64 = 60.0;
+const MAX_DELAY: f64 = 3600.0;
 
 /// Wakes you after a delay: `prompt` is sent to you. For work that you check at intervals of your choice, such as a
 /// long build. For calendar times use CronCreate; to watch a running program use Monitor. Call it again at each
@@ -91,9 +91,9 @@ impl Tool for ScheduleWakeup {
             return Ok(ToolOutput::text(text)
                 .with_structured(json!({"stopped": true, "cancelledWakeups": cancelled})));
         }
-        let asked = input.delay_seconds.unwrap_or(MIN_LENGTH);
-        let delay = asked.clamp(MIN_LENGTH, MAX_LENGTH).round();
-        let was_clamped = !(MIN_LENGTH..=MAX_LENGTH).contains(&asked);
+        let asked = input.delay_seconds.unwrap_or(MIN_DELAY);
+        let delay = asked.clamp(MIN_DELAY, MAX_DELAY).round();
+        let was_clamped = !(MIN_DELAY..=MAX_DELAY).contains(&asked);
         // Between 60 and 3600.
         let seconds = delay as u64;
         let wakeup = NewWakeup {
@@ -121,7 +121,7 @@ impl Tool for ScheduleWakeup {
         let delay = input
             .delay_seconds
             .unwrap_or_default()
-            .clamp(MIN_LENGTH, MAX_LENGTH);
+            .clamp(MIN_DELAY, MAX_DELAY);
         let card = Card::new(Self::NAME, format!("in {delay} s"));
         let reason = input.reason.as_deref().unwrap_or_default().trim();
         let reason = match (input.noop, reason) {

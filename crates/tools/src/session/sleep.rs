@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 /// The maximum duration, in seconds.
-const MAX_LENGTH: u64 = 3600;
+const MAX_SECONDS: u64 = 3600;
 
 /// Waits. Ends early if the user sends a message.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ impl Tool for Sleep {
             search_hint: "wait pause".into(),
             access: ToolAccess::Reads,
             optional: true,
-            timeout: Some(Duration::from_secs(MAX_LENGTH + 60)),
+            timeout: Some(Duration::from_secs(MAX_SECONDS + 60)),
             ..ToolProfile::default()
         }
     }
@@ -47,7 +47,7 @@ impl Tool for Sleep {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let length = Duration::from_secs(input.seconds.min(MAX_LENGTH));
+        let length = Duration::from_secs(input.seconds.min(MAX_SECONDS));
         let attention = cx.services.get::<PendingInput>().ok();
         let called = async {
             match &attention {

@@ -26,7 +26,7 @@ use crate::blocking::blocking;
 const WAIT: f64 = 30_000.0;
 const MAX_WAIT: f64 = 600_000.0;
 /// The maximum output of one result, in bytes. The newest bytes are returned.
-const MAX_COUNT: usize = 30_000;
+const MAX_BYTES: usize = 30_000;
 
 /// Returns the output of a background task since your last call, and its state.
 ///
@@ -141,7 +141,7 @@ impl Tool for TaskOutput {
                 .collect();
         }
         let (tasks, asked) = (shell.tasks().clone(), id.clone());
-        let news = blocking(move || tasks.take_output(&asked, MAX_COUNT)).await?;
+        let news = blocking(move || tasks.take_output(&asked, MAX_BYTES)).await?;
         let news = news.ok_or_else(gone)?;
         let status = match (news.info.status, waited) {
             (TaskStatus::Running, true) => "timeout",

@@ -20,8 +20,8 @@ const NAME: &str = "haft.json";
 const MAKING: &str = "haft-making-";
 
 /// The maximum number of entries that are checked.
-const MAX_COUNT: usize = 1000;
-const MAX_LENGTH: u64 = 64 * 1024;
+const MAX_ENTRIES: usize = 1000;
+const MAX_BYTES: u64 = 64 * 1024;
 
 /// The content of a marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +167,10 @@ pub fn orphaned_worktrees(cwd: &Path) -> Vec<OrphanedWorktree> {
     };
     let in_folder = |folder: &Path| {
         let entries = fs::read_dir(folder).into_iter().flatten();
-        entries.take(MAX_COUNT).flatten().map(|entry| entry.path())
+        entries
+            .take(MAX_ENTRIES)
+            .flatten()
+            .map(|entry| entry.path())
     };
     let mut left: Vec<OrphanedWorktree> = in_folder(&git.join("worktrees"))
         // The user locked the worktree to keep it.
@@ -212,7 +215,7 @@ fn unlocked_text(marker: &Path) -> Option<String> {
     }
     flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
     let mut text = String::new();
-    (&file).take(MAX_LENGTH).read_to_string(&mut text).ok()?;
+    (&file).take(MAX_BYTES).read_to_string(&mut text).ok()?;
     Some(text)
 }
 

@@ -24,8 +24,8 @@ use super::{Bash, ShellProgram, bash, run};
 use url::SocketUrl;
 
 /// The default and the maximum lifetime of a monitor, in milliseconds.
-const USUAL: f64 = 300_000.0;
-const MAX_LENGTH: f64 = 1_800_000.0;
+const DEFAULT_LIFETIME: f64 = 300_000.0;
+const MAX_LIFETIME: f64 = 1_800_000.0;
 /// The lifetime of a monitor that runs as long as the session.
 const PERSISTENT: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// The maximum number of monitors that run concurrently.
@@ -98,7 +98,7 @@ impl Input {
         let asked = self
             .timeout_ms
             .filter(|asked| asked.is_finite() && *asked >= 1.0);
-        Duration::from_secs_f64(asked.unwrap_or(USUAL).min(MAX_LENGTH) / 1000.0)
+        Duration::from_secs_f64(asked.unwrap_or(DEFAULT_LIFETIME).min(MAX_LIFETIME) / 1000.0)
     }
 }
 

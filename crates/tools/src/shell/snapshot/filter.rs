@@ -38,7 +38,7 @@ const NOT_FOUND: &str = "command_not_found_handle";
 
 /// The maximum size of a snapshot, in bytes. A longer one takes longer to load than most commands
 /// run.
-const MAX_COUNT: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
 pub(super) fn snapshot(defined: ShellDefinitions) -> ShellSnapshot {
     let mut left_out = BTreeSet::new();
@@ -65,7 +65,7 @@ pub(super) fn snapshot(defined: ShellDefinitions) -> ShellSnapshot {
         if !needed.contains(name) {
             continue;
         }
-        if text.len() + body.len() > MAX_COUNT {
+        if text.len() + body.len() > MAX_BYTES {
             left_out.insert(name.to_owned());
             continue;
         }

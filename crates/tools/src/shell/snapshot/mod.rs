@@ -45,7 +45,7 @@ pub(crate) enum SnapshotError {
 }
 
 /// The maximum size of the output and the definitions, in bytes.
-const MAX_COUNT: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// The definitions that were read back.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl SnapshotShell {
             if length == 0 || marks >= 2 {
                 return Ok(answer);
             }
-            if answer.len() > MAX_COUNT {
+            if answer.len() > MAX_BYTES {
                 return Err(SnapshotError::Long);
             }
         }
