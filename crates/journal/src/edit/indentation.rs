@@ -2,11 +2,22 @@
 //!
 //! Applied only if nothing has to be assumed. There is exactly one match in the whole file. Each
 //! indentation of `old_string` corresponds to one of the file and vice versa. Whitespace at line
-//! ends and empty lines are equal. And `new_string` shows which indentation it uses:
+//! ends and empty lines are equal. And `new_string` shows which indentation it uses.
 //!
-//! - that of `old_string`, if they share lines that the file does not have. Then all its lines are
+//! If all lines of the file differ from `old_string` by the same added or removed prefix (see
+//! [`IndentShift`]), a line diff decides. It counts the lines that `new_string` keeps from
+//! `old_string` and those that it keeps from the matched lines of the file:
+//!
+//! - If it keeps more of `old_string`, all its lines are shifted by the prefix, also those with a
+//!   new depth.
+//! - If it keeps lines of the file only, the rule below decides whether it is written unchanged.
+//! - Otherwise the tier is not applied.
+//!
+//! In all other cases, `new_string` uses the indentation
+//!
+//! - of `old_string`, if they share lines that the file does not have. Then all its lines are
 //!   mapped; a line with an indentation that `old_string` does not have fails the tier.
-//! - that of the file, if they share lines that `old_string` does not have. Then it is written
+//! - of the file, if they share lines that `old_string` does not have. Then it is written
 //!   unchanged.
 //!
 //! If both or neither holds, the tier is not applied. It is not applied either if the other reading
@@ -14,6 +25,7 @@
 //! When one text is the other text indented by one step, lines may be equal by chance.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::iter;
 use std::ops::Range;
 
@@ -21,6 +33,7 @@ use memchr::memmem;
 
 use super::breaks::typed_lines;
 use super::exact::NeedleOccurrences;
+use super::line_diff;
 use super::{EditFile, EditSearch, MatchTier, TierMatch};
 use crate::lines::{Line, split_lines};
 use crate::step_counter::spend;
@@ -52,32 +65,80 @@ pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
         file.without_mark(search.change.old),
         file.without_mark(search.change.new),
     );
-    let old_lines = typed_lines(old, file.style);
-    let [start] = places(file, &old_lines)[..] else {
+    let [start] = places(file, &typed_lines(old, file.style))[..] else {
         return None;
     };
+    match_at(file, start, old, new).ok()
+}
+
+/// Returns why the edit is not made at `start`, the only line where `old` begins if indentation is
+/// ignored.
+pub(super) fn refusal(file: &EditFile<'_>, start: usize, old: &str, new: &str) -> Option<String> {
+    match_at(file, start, old, new).err()
+}
+
+/// Matches the lines from `start` on with `old`. An error says why the edit is not made there.
+fn match_at(file: &EditFile<'_>, start: usize, old: &str, new: &str) -> Result<TierMatch, String> {
+    const TOO_FEW: &str = "The file has fewer line breaks than old_string.";
+    let old_lines = typed_lines(old, file.style);
     let matched: Vec<_> = placed_lines(file)
         .skip(start)
         .take(old_lines.len())
         .collect();
-    let (first, last) = (matched.first()?, matched.last()?);
-    let mut end = last.range.end;
-    if old_lines.last()?.line_break.is_some() {
-        end += last.line.line_break?.bytes().len();
-    }
-    let indents = indents(&old_lines, &matched)?;
-    let new_lines = typed_lines(new, file.style);
-    let new = match written_in(&old_lines, &matched, &new_lines)? {
-        IndentSource::File => new.to_owned(),
-        IndentSource::Old => reindented(&new_lines, &indents)?,
+    let (Some(first), Some(last), Some(last_old)) =
+        (matched.first(), matched.last(), old_lines.last())
+    else {
+        return Err(TOO_FEW.to_owned());
     };
-    Some(TierMatch {
-        tier: MatchTier::Indentation,
+    let mut end = last.range.end;
+    if last_old.line_break.is_some() {
+        end += last.line.line_break.ok_or(TOO_FEW)?.bytes().len();
+    }
+    let indents = indents(&old_lines, &matched).ok_or(
+        "Its lines differ from the file by more than one change of indentation, \
+         or whitespace at line ends differs.",
+    )?;
+    let new_lines = typed_lines(new, file.style);
+    let (tier, new) = match uniform_shift(&old_lines, &matched) {
+        Some(shift) => match kept_lines(&old_lines, &matched, &new_lines) {
+            (from_old, from_file) if from_old > from_file => (
+                MatchTier::IndentationShift(shift.measure()),
+                shifted(&new_lines, &shift, &indents)?,
+            ),
+            (0, 1..)
+                if written_in(&old_lines, &matched, &new_lines) == Some(IndentSource::File) =>
+            {
+                (MatchTier::Indentation, new.to_owned())
+            }
+            (0, 0) => {
+                return Err(
+                    "new_string keeps no line of old_string or of the file, so it is \
+                            unclear which indentation it has."
+                        .to_owned(),
+                );
+            }
+            _ => return Err(UNCLEAR.to_owned()),
+        },
+        None => match written_in(&old_lines, &matched, &new_lines) {
+            Some(IndentSource::File) => (MatchTier::Indentation, new.to_owned()),
+            Some(IndentSource::Old) => (
+                MatchTier::Indentation,
+                reindented(&new_lines, &indents)
+                    .ok_or("new_string has an indentation that old_string does not have.")?,
+            ),
+            None => return Err(UNCLEAR.to_owned()),
+        },
+    };
+    Ok(TierMatch {
+        tier,
         ranges: iter::once(first.range.start..end).collect(),
         old: old.to_owned(),
         new,
     })
 }
+
+const UNCLEAR: &str =
+    "It is unclear whether new_string has the indentation of old_string or that of the file.";
 
 /// Returns the indexes of all lines at which `old` begins, ignoring indentation.
 pub(super) fn places(file: &EditFile<'_>, old: &[Line<'_>]) -> Vec<usize> {
@@ -165,6 +226,123 @@ fn indents<'o>(old: &[Line<'o>], matched: &[PlacedLine<'_>]) -> Option<IndentMap
         }
     }
     Some(there)
+}
+
+/// The prefix of spaces and tabs that all lines of the file have and those of the old text lack, or
+/// the other way round.
+enum PrefixShift<'t> {
+    Added(&'t [u8]),
+    Removed(&'t [u8]),
+}
+
+impl PrefixShift<'_> {
+    fn measure(&self) -> IndentShift {
+        let (prefix, is_added) = match *self {
+            Self::Added(prefix) => (prefix, true),
+            Self::Removed(prefix) => (prefix, false),
+        };
+        let tabs = prefix.iter().filter(|&&byte| byte == b'\t').count();
+        IndentShift {
+            tabs,
+            spaces: prefix.len() - tabs,
+            is_added,
+        }
+    }
+}
+
+/// The difference between the indentation of the old text and that of the file, where it is the
+/// same for all lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndentShift {
+    /// The number of tabs.
+    pub tabs: usize,
+    /// The number of spaces.
+    pub spaces: usize,
+    /// Whether the new text was indented; otherwise the prefix was removed.
+    pub is_added: bool,
+}
+
+impl fmt::Display for IndentShift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = |count: usize, noun: &str| match count {
+            0 => None,
+            1 => Some(format!("one {noun}")),
+            count => Some(format!("{count} {noun}s")),
+        };
+        let parts = [named(self.tabs, "tab"), named(self.spaces, "space")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let side = if self.is_added { "right" } else { "left" };
+        write!(f, "shifted by {} to the {side}", parts.join(" and "))
+    }
+}
+
+/// Returns the prefix by which all lines differ, if it is the same for all. Blank lines do not count.
+fn uniform_shift<'t>(old: &[Line<'t>], matched: &'t [PlacedLine<'_>]) -> Option<PrefixShift<'t>> {
+    let lines = old.iter().zip(matched);
+    let mut pairs = lines
+        .map(|(old, file)| (old.text, file.line.text))
+        .filter(|(old, _)| has_text(old));
+    let (old, file) = pairs.clone().next()?;
+    if let Some(prefix) = file.strip_suffix(old) {
+        let is_shifted = |(old, file): (&[u8], &[u8])| file.strip_prefix(prefix) == Some(old);
+        return (!prefix.is_empty() && pairs.all(is_shifted)).then_some(PrefixShift::Added(prefix));
+    }
+    let prefix = old.strip_suffix(file)?;
+    let is_shifted = |(old, file): (&[u8], &[u8])| old.strip_prefix(prefix) == Some(file);
+    pairs
+        .all(is_shifted)
+        .then_some(PrefixShift::Removed(prefix))
+}
+
+/// Returns the number of lines with text that the new text keeps from the old text and from the
+/// matched lines of the file.
+fn kept_lines(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) -> (usize, usize) {
+    let new = line_diff::texts(new);
+    let kept_from = |lines: &[&[u8]]| -> usize {
+        let runs = line_diff::runs(lines, &new);
+        let equal = runs.into_iter().filter(|run| run.equal);
+        let kept = equal.flat_map(|run| run.old);
+        kept.filter(|&index| has_text(&lines[index])).count()
+    };
+    let file: Vec<&[u8]> = matched.iter().map(|placed| placed.line.text).collect();
+    (kept_from(&line_diff::texts(old)), kept_from(&file))
+}
+
+/// Returns the new text with all lines shifted. Whitespace-only lines are mapped like those of the
+/// old text.
+fn shifted(
+    new: &[Line<'_>],
+    shift: &PrefixShift<'_>,
+    indents: &IndentMap<'_>,
+) -> Result<String, String> {
+    let mut text = Vec::new();
+    for (index, line) in new.iter().enumerate() {
+        match shift {
+            _ if !has_text(&line.text) => {
+                let mapped = indents.get(&(true, line.text));
+                text.extend_from_slice(mapped.map_or(line.text, |mapped| mapped));
+            }
+            PrefixShift::Added(prefix) => {
+                text.extend_from_slice(prefix);
+                text.extend_from_slice(line.text);
+            }
+            PrefixShift::Removed(prefix) => {
+                let rest = line.text.strip_prefix(*prefix).ok_or_else(|| {
+                    format!(
+                        "The file is indented less than old_string, but line {} of new_string \
+                         does not begin with the indentation to remove.",
+                        index + 1
+                    )
+                })?;
+                text.extend_from_slice(rest);
+            }
+        }
+        if line.line_break.is_some() {
+            text.push(b'\n');
+        }
+    }
+    // Only spaces and tabs were added or removed.
+    String::from_utf8(text).map_err(|_| UNCLEAR.to_owned())
 }
 
 #[derive(Debug, PartialEq, Eq)]

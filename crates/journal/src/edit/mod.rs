@@ -38,6 +38,7 @@ use breaks::TypedChange;
 pub use error::EditError;
 use file::{DraftPiece, EditFile, SpliceDraft};
 use fold::FoldedText;
+pub use indentation::IndentShift;
 pub use not_found_hints::explain_missing;
 pub use places::{LineRange, SplicePlace};
 pub use range_edit::{EditableText, NewText, TextChange};
@@ -71,6 +72,9 @@ pub enum MatchTier {
     LineNumbers,
     /// Whole lines with different indentation.
     Indentation,
+    /// Whole lines whose indentation differs everywhere by the same prefix; the new text was shifted
+    /// by it.
+    IndentationShift(IndentShift),
 }
 
 impl MatchTier {

@@ -46,7 +46,7 @@ pub fn explain_missing(file: &[u8], old: &str, new: &str) -> String {
                 .closest()
                 .map(|start| comparison.describe(start, old)),
         );
-        hints.extend(ignoring_indentation(&file, old_text));
+        hints.extend(ignoring_indentation(&file, old_text, new));
     }
     hints.extend(typed_breaks(&file, old));
     hints.extend(already_there(&file, new));
@@ -266,19 +266,24 @@ impl<'a> LineComparison<'a> {
     }
 }
 
-fn ignoring_indentation(file: &EditFile<'_>, old: &str) -> Option<String> {
+fn ignoring_indentation(file: &EditFile<'_>, old: &str, new: &str) -> Option<String> {
     let places = indentation::places(file, &typed_lines(old, file.style));
     let listed: Vec<u64> = places
         .iter()
         .take(places::LISTED)
         .map(|&index| index as u64 + 1)
         .collect();
-    let (times, advice) = match places.len() {
-        0 => return None,
-        1 => ("once".to_owned(), "Copy the indentation of the file."),
-        count => (
-            format!("{count} times"),
-            "Copy the indentation of the place that you mean.",
+    let (times, advice) = match places[..] {
+        [] => return None,
+        [start] => {
+            let mut advice = indentation::refusal(file, start, old, file.without_mark(new))
+                .map_or_else(String::new, |reason| reason + " ");
+            advice.push_str("Copy the indentation of the file.");
+            ("once".to_owned(), advice)
+        }
+        _ => (
+            format!("{} times", places.len()),
+            "Copy the indentation of the place that you mean.".to_owned(),
         ),
     };
     Some(format!(

@@ -6,7 +6,7 @@ use crate::Desk;
 
 #[test]
 fn refused_edits_change_nothing_and_say_why() {
-    let cases: [(&str, &[u8], &str, &str, &[&str]); 38] = [
+    let cases: [(&str, &[u8], &str, &str, &[&str]); 42] = [
         (
             "5",
             b"m\nn\nm\n",
@@ -116,6 +116,37 @@ fn refused_edits_change_nothing_and_say_why() {
             "   x\n   y",
             "z",
             &["2 times if indentation is ignored: lines 2 and 5"],
+        ),
+        (
+            "E3 a line with another shift",
+            b"\t\tif x {\n\t\t\ty\n\t\t}\n",
+            "\tif x {\n\ty\n\t}",
+            "\tif x {\n\t\tif y {\n\t\t\tz\n\t\t}\n\t}",
+            &["not found", "more than one change of indentation"],
+        ),
+        (
+            "E3 a line that cannot be shifted",
+            b"f() {\n\ta\n}\n",
+            "\tf() {\n\t\ta\n\t}",
+            "\tf() {\nb\n\t\ta\n\t}",
+            &["not found", "line 2 of new_string", "indentation to remove"],
+        ),
+        (
+            "E3 two places",
+            b"\t\tif x {\n\t\t\ty\n\t\t}\n\t\tif x {\n\t\t\ty\n\t\t}\n",
+            "\tif x {\n\t\ty\n\t}",
+            "\tif x {\n\t\tif y {\n\t\t\tz\n\t\t}\n\t}",
+            &[
+                "not found",
+                "2 times if indentation is ignored: lines 1 and 4",
+            ],
+        ),
+        (
+            "E3 no shared line",
+            b"\t\tif x {\n\t\t\ty\n\t\t}\n",
+            "\tif x {\n\t\ty\n\t}",
+            "\tz",
+            &["not found", "keeps no line of old_string"],
         ),
         (
             "55 not one to one",

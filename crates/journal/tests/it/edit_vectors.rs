@@ -1,7 +1,7 @@
 //! Vectors 1–64 of file-tools.md §8, in the notation of the table there:
 //! `⏎` LF, `␍` CR, `·` space, `→` tab, `⍽` no-break space.
 
-use haft_journal::edit::{EditRequest, MatchTier};
+use haft_journal::edit::{EditRequest, IndentShift, MatchTier};
 
 use crate::{Desk, assert_says};
 
@@ -49,6 +49,14 @@ fn check_edit(
     assert_eq!(desk.names(), ["file"], "vector {number}");
 }
 
+fn shift(tabs: usize, spaces: usize, is_added: bool) -> IndentShift {
+    IndentShift {
+        tabs,
+        spaces,
+        is_added,
+    }
+}
+
 fn once<'a>(old: &'a str, new: &'a str) -> EditRequest<'a> {
     EditRequest {
         old,
@@ -59,7 +67,9 @@ fn once<'a>(old: &'a str, new: &'a str) -> EditRequest<'a> {
 
 #[test]
 fn edits_change_exactly_what_was_asked() {
-    use MatchTier::{EndOfFile, Exact, Indentation, LineNumbers, TrailingBlanks, Typography};
+    use MatchTier::{
+        EndOfFile, Exact, Indentation, IndentationShift, LineNumbers, TrailingBlanks, Typography,
+    };
     let cases = [
         ("1", "red⏎blue⏎", "blue", "green", "red⏎green⏎", Exact),
         ("2", "a=b⏎", "b", "$&$1$$", "a=$&$1$$⏎", Exact),
@@ -166,6 +176,38 @@ fn edits_change_exactly_what_was_asked() {
             "→if x {⏎→→z⏎→}⏎",
             Indentation,
         ),
+        (
+            "E1",
+            "→→if x {⏎→→→y⏎→→}⏎",
+            "→if x {⏎→→y⏎→}",
+            "→if x {⏎→→if y {⏎→→→z⏎→→}⏎→}",
+            "→→if x {⏎→→→if y {⏎→→→→z⏎→→→}⏎→→}⏎",
+            IndentationShift(shift(1, 0, true)),
+        ),
+        (
+            "E2",
+            "f() {⏎→a⏎}⏎",
+            "→f() {⏎→→a⏎→}",
+            "→f() {⏎→→if a {⏎→→→b⏎→→}⏎→}",
+            "f() {⏎→if a {⏎→→b⏎→}⏎}⏎",
+            IndentationShift(shift(1, 0, false)),
+        ),
+        (
+            "E1 with spaces, CRLF and a blank line",
+            "····a␍⏎␍⏎······b␍⏎",
+            "a⏎⏎··b⏎",
+            "a⏎⏎··if c {⏎····b⏎··}⏎",
+            "····a␍⏎␍⏎······if c {␍⏎········b␍⏎······}␍⏎",
+            IndentationShift(shift(0, 4, true)),
+        ),
+        (
+            "E1 written as in the file",
+            "→→if x {⏎→→→y⏎→→}⏎",
+            "→if x {⏎→→y⏎→}",
+            "→→if x {⏎→→→z⏎→→}",
+            "→→if x {⏎→→→z⏎→→}⏎",
+            Indentation,
+        ),
         ("63", "a⏎b⏎", "·····2→b", "·····2→B", "a⏎B⏎", LineNumbers),
         // Corners around them.
         (
@@ -257,7 +299,7 @@ fn edits_change_exactly_what_was_asked() {
             "a⏎⏎b",
             "a⏎⏎x⏎b",
             "→a⏎⏎→x⏎→b⏎",
-            Indentation,
+            IndentationShift(shift(1, 0, true)),
         ),
         (
             "63 several, none in new",

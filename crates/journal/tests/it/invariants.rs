@@ -169,7 +169,7 @@ fn check_text(case: &Case, plan: &EditPlan, text: &str, new: &str) {
                 .unwrap_or(0);
             assert_eq!(number, text[..range.start].matches('\n').count() + 1);
         }
-        MatchTier::Indentation => {
+        MatchTier::Indentation | MatchTier::IndentationShift(_) => {
             assert!(range.start == 0 || text[..range.start].ends_with('\n'));
             let trimmed = |text: &str| -> Vec<String> {
                 text.split('\n')

@@ -252,6 +252,85 @@ fn encoded(text: &str, form: u8) -> Vec<u8> {
     }
 }
 
+/// Lines of code at several depths, and which of them an edit replaces or keeps.
+#[derive(Debug, Clone)]
+struct ShiftedEdit {
+    before: Vec<String>,
+    kept_and_new: Vec<(String, Vec<String>)>,
+    after: Vec<String>,
+}
+
+fn shifted_edit() -> impl Strategy<Value = ShiftedEdit> {
+    let line = (0..4_usize, "[a-d]{1,2}|\\}|")
+        .prop_map(|(depth, text)| match text.is_empty() {
+            true => text,
+            false => "\t".repeat(depth) + &text,
+        })
+        .boxed();
+    let lines = |count| prop::collection::vec(line.clone(), count);
+    let kept = (line.clone(), lines(0..3));
+    (lines(0..4), prop::collection::vec(kept, 1..6), lines(0..4)).prop_map(
+        |(before, kept_and_new, after)| ShiftedEdit {
+            before,
+            kept_and_new,
+            after,
+        },
+    )
+}
+
+fn indented(text: &str, prefix: &str) -> String {
+    text.split('\n')
+        .map(|line| match line.is_empty() {
+            true => String::new(),
+            false => format!("{prefix}{line}"),
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, max_global_rejects: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Each line of the old text is kept, replaced by new ones, or followed by them.
+    #[test]
+    fn a_shifted_edit_equals_the_edit_on_the_file_as_it_was(
+        edit in shifted_edit(), kinds in prop::collection::vec(0..3_u8, 6),
+        prefix in prop::sample::select(vec!["\t", "\t\t", "  ", "    ", "\t "]), removed: bool
+    ) {
+        let old: Vec<&str> = edit.kept_and_new.iter().map(|(line, _)| line.as_str()).collect();
+        let mut new: Vec<&str> = Vec::new();
+        for ((line, added), kind) in edit.kept_and_new.iter().zip(kinds) {
+            if kind != 0 {
+                new.push(line);
+            }
+            if kind != 1 {
+                new.extend(added.iter().map(String::as_str));
+            }
+        }
+        prop_assume!(old.iter().any(|line| !line.is_empty() && new.contains(line)));
+        let whole = |middle: &[&str]| {
+            let lines = edit.before.iter().map(String::as_str);
+            let lines = lines.chain(middle.iter().copied());
+            lines.chain(edit.after.iter().map(String::as_str)).collect::<Vec<_>>().join("\n") + "\n"
+        };
+        let (file, expected) = (whole(&old), whole(&new));
+        let (old, new) = (old.join("\n"), new.join("\n"));
+        prop_assume!(tolerant_count(&file, &old) == 1);
+        // Either the file or the typed text has the additional prefix.
+        let (file, expected, old, new) = match removed {
+            true => (file, expected, indented(&old, prefix), indented(&new, prefix)),
+            false => (indented(&file, prefix), indented(&expected, prefix), old, new),
+        };
+        let change = EditRequest { old: &old, new: &new, replace_all: false };
+        if let Ok(plan) = plan(file.as_bytes(), &change)
+            && matches!(plan.tier, MatchTier::Indentation | MatchTier::IndentationShift(_))
+        {
+            let result = String::from_utf8(apply(file.as_bytes(), &plan)).unwrap();
+            prop_assert_eq!(result, expected, "{:?}", plan.tier);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 

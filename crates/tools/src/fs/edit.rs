@@ -1,6 +1,6 @@
 //! `Edit`: replaces a text in a file with another.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{borrow::Cow, fmt::Write, path::PathBuf};
 
 use haft_contract::{
     CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, Tool, ToolAccess, ToolError,
@@ -247,8 +247,8 @@ fn text(edited: &EditReport, input: &Input, name: &str) -> String {
 }
 
 /// Returns a note about how the place was found, if old_string does not match exactly.
-fn tolerance(tier: MatchTier) -> Option<&'static str> {
-    Some(match tier {
+fn tolerance(tier: MatchTier) -> Option<Cow<'static, str>> {
+    Some(Cow::Borrowed(match tier {
         MatchTier::Typography => {
             "Matched ignoring typography (kinds of quotes, dashes, spaces); unchanged text kept as in the file."
         }
@@ -264,8 +264,14 @@ fn tolerance(tier: MatchTier) -> Option<&'static str> {
         MatchTier::Indentation => {
             "Matched ignoring indentation; new_string was written with that of the file. Check the diff."
         }
+        MatchTier::IndentationShift(shift) => {
+            let text = format!(
+                "Matched ignoring indentation; new_string was {shift} to fit the file. Check the diff."
+            );
+            return Some(Cow::Owned(text));
+        }
         _ => return None,
-    })
+    }))
 }
 
 /// Formats `line 3`, `lines 1, 4–5 and 9`.
