@@ -369,7 +369,7 @@ impl PendingNotice {
 impl fmt::Debug for BackgroundTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept = self.state();
-        f.debug_struct("Notices")
+        f.debug_struct("BackgroundTasks")
             .field("running", &kept.running.len())
             .field("waiting", &kept.notices.len())
             .finish_non_exhaustive()

@@ -18,6 +18,6 @@ pub struct CallFollowUpService(pub Arc<dyn CallFollowUp>);
 
 impl fmt::Debug for CallFollowUpService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CallFollower")
+        f.write_str("CallFollowUpService")
     }
 }

@@ -92,7 +92,7 @@ impl HiddenFilter {
 
 impl fmt::Debug for HiddenFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hidden").field(&self.files()).finish()
+        f.debug_tuple("HiddenFilter").field(&self.files()).finish()
     }
 }
 

@@ -87,6 +87,6 @@ impl HookService {
 
 impl fmt::Debug for HookService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HookFire")
+        f.write_str("HookService")
     }
 }

@@ -63,6 +63,8 @@ impl NestedCalls {
 
 impl fmt::Debug for NestedCalls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Aside").field(&self.0.is_some()).finish()
+        f.debug_tuple("NestedCalls")
+            .field(&self.0.is_some())
+            .finish()
     }
 }

@@ -88,7 +88,10 @@ pub fn secret_part<'a>(name: &str, value: &'a str) -> Option<&'a str> {
 /// Returns the value with [`MASK`] in place of its secret part, if it has one.
 pub fn mask_value(name: &str, value: &str) -> Option<String> {
     let secret = secret_part(name, value)?;
-    Some(value.replacen(secret, MASK, 1))
+    // The same text can also occur before the secret part, for example in the scheme of an address.
+    let start = secret.as_ptr().addr() - value.as_ptr().addr();
+    let (before, after) = (&value[..start], &value[start + secret.len()..]);
+    Some(format!("{before}{MASK}{after}"))
 }
 
 /// Stores variables that were removed from the environment. Only the first call has an effect.
@@ -131,6 +134,11 @@ mod tests {
                 "https_proxy",
                 "http://u:pw@proxy:8080",
                 Some("http://u:[masked]@proxy:8080"),
+            ),
+            (
+                "https_proxy",
+                "http://user:http@h",
+                Some("http://user:[masked]@h"),
             ),
             ("PLAIN", "sk-1", None),
             ("https_proxy", "http://proxy:8080", None),

@@ -88,9 +88,10 @@ impl Diagnostic {
             Some(Value::String(code)) => code.clone(),
             Some(Value::Number(code)) => code.to_string(),
             // An older form of the field.
-            Some(Value::Object(code)) => {
-                code.get("value").map(Value::to_string).unwrap_or_default()
-            }
+            Some(Value::Object(code)) => match code.get("value") {
+                Some(Value::String(code)) => code.clone(),
+                code => code.map(Value::to_string).unwrap_or_default(),
+            },
             _ => String::new(),
         }
     }

@@ -26,6 +26,8 @@ impl Exclusions {
 
 impl fmt::Debug for Exclusions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LeaveOut").field(&self.0.is_some()).finish()
+        f.debug_tuple("Exclusions")
+            .field(&self.0.is_some())
+            .finish()
     }
 }

@@ -49,7 +49,7 @@ impl StopCondition {
 
 impl fmt::Debug for StopCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stop")
+        f.debug_struct("StopCondition")
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()
     }

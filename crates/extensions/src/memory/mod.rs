@@ -121,7 +121,7 @@ pub type IsDenied = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl fmt::Debug for MemoryOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("MemoryOptions")
             .field("excludes", &self.excludes)
             .field("agents_md", &self.agents_md)
             .finish_non_exhaustive()

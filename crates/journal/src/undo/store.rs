@@ -327,7 +327,11 @@ impl UndoStore {
             if sync {
                 copy.sync_all()?;
             }
-            fs::rename(&unfinished, self.blob_path(hash))
+            fs::rename(&unfinished, self.blob_path(hash))?;
+            match sync {
+                true => sync_directory(&self.folder.join(BLOBS)),
+                false => Ok(()),
+            }
         })();
         if kept.is_err() {
             let _ = fs::remove_file(&unfinished);

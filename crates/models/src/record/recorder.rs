@@ -50,9 +50,19 @@ impl Recorder {
             use std::os::unix::fs::OpenOptionsExt;
             options.mode(0o600);
         }
-        let file = options.open(path).map_err(|error| {
-            ModelError::local(format!("cannot record to {}: {error}", path.display()))
-        })?;
+        let failed =
+            |error| ModelError::local(format!("cannot record to {}: {error}", path.display()));
+        let file = options.open(path).map_err(failed)?;
+        // A file that existed keeps its permissions when it is opened.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let metadata = file.metadata().map_err(failed)?;
+            if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
+                file.set_permissions(std::fs::Permissions::from_mode(0o600))
+                    .map_err(failed)?;
+            }
+        }
         Self::new(model, Box::new(file))
     }
 

@@ -210,7 +210,7 @@ impl TreeHandle {
 
 impl std::fmt::Debug for TreeHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Holder")
+        f.debug_struct("TreeHandle")
             .field("root", &self.root)
             .finish_non_exhaustive()
     }

@@ -285,13 +285,22 @@ impl Walker<'_> {
         }
         let called = match called {
             // These builtins run another builtin in this shell.
-            "command" | "builtin" => match argv.get(1).map(Arg::text) {
-                Some(Some(inner)) if ["cd", "pushd", "popd"].contains(&inner) => {
-                    return self.update_directory(&argv[1..], state);
+            "command" | "builtin" => {
+                let is_option = |arg: &&Arg| arg.text().is_some_and(|text| text.starts_with('-'));
+                let options = argv[1..].iter().take_while(is_option).count();
+                let (options, inner) = argv[1..].split_at(options);
+                let is_query = |arg: &Arg| arg.text().is_some_and(|text| text.contains(['v', 'V']));
+                if options.iter().any(is_query) {
+                    return; // `command -v cd` prints what `cd` is
                 }
-                Some(Some(_)) | None => return,
-                Some(None) => return state.forget_directory(),
-            },
+                match inner.first().map(Arg::text) {
+                    Some(Some("cd" | "pushd" | "popd" | "command" | "builtin")) => {
+                        return self.update_directory(inner, state);
+                    }
+                    Some(Some(_)) | None => return,
+                    Some(None) => return state.forget_directory(),
+                }
+            }
             called => called,
         };
         match called {

@@ -42,7 +42,7 @@ const MEMORY_MB: u64 = 2048;
 
 impl fmt::Debug for LanguageServerSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CodeSetup")
+        f.debug_struct("LanguageServerSetup")
             .field("workspace", &self.workspace)
             .field("trusted", &self.trusted)
             .finish_non_exhaustive()

@@ -108,7 +108,7 @@ impl Tool for AskUserQuestion {
 
     fn effects(&self, _: &Input) -> Effects {
         // One question at a time, in order.
-        Effects::queueing("person")
+        Effects::queueing("user")
     }
 
     fn permission(&self, _: &Input, cx: &CallContext) -> ToolPermission {

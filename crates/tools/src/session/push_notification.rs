@@ -60,7 +60,7 @@ impl Tool for PushNotification {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        Effects::queueing("person")
+        Effects::queueing("user")
     }
 
     async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {

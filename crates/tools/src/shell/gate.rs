@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -40,12 +41,19 @@ impl HostGate {
             Some(method) => Some(method),
         };
         let rules = self.rules().clone();
-        let passage = rules.map_or(HostVerdict::Ask, |rules| {
+        let passage = rules.as_ref().map_or(HostVerdict::Ask, |rules| {
             rules.evaluate(&host, request.port)
         });
         match (passage, changes) {
             (HostVerdict::Denied, _) => refuse(format!("A rule denies {host}.")),
-            (HostVerdict::Allowed, None) => allow(request, "A rule allows it."),
+            (HostVerdict::Allowed, None) => {
+                let address = request.host.address();
+                let named = address.filter(|&address| {
+                    let lists = rules.map(|rules| rules.lists());
+                    lists.is_some_and(|lists| lists.names_address(address, request.port))
+                });
+                allow("A rule allows it.", named)
+            }
             (HostVerdict::Allowed, Some(method)) => {
                 // A rule only allows reading; a changing request needs a separate question.
                 self.ask(request, &format!("{method} {host}")).await
@@ -63,7 +71,8 @@ impl HostGate {
             "it requests a connection to {what}, and no rule allows or denies it. Your answer applies to {about} for this session"
         );
         match self.questions.ask("Bash", about, reason).await {
-            Some(true) => allow(request, "The user allows it."),
+            // A user who names an address allows it, even if it is not public.
+            Some(true) => allow("The user allows it.", request.host.address()),
             Some(false) => refuse("The user does not allow it.".to_owned()),
             None => refuse(format!(
                 "No rule allows {about}, and no user can be asked. To allow it, add \"{}\" to \
@@ -90,12 +99,11 @@ impl fmt::Debug for HostGate {
     }
 }
 
-fn allow(request: &GateRequest, because: &str) -> GateVerdict {
+/// Allows all public addresses, and this one.
+fn allow(because: &str, named: Option<IpAddr>) -> GateVerdict {
     GateVerdict::Allow {
         because: because.to_owned(),
-        // If the request names an address directly, the rule or the user has allowed this address,
-        // even if it is not public.
-        reach: AllowedAddresses::public().with(request.host.address()),
+        reach: AllowedAddresses::public().with(named),
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) enum AppInput {
     Ended(Option<String>),
     /// A background job has a result.
     Found(JobResult),
+    /// The user chose a session to resume, by its id.
+    Resume(String),
     /// A timer tick.
     Tick,
 }

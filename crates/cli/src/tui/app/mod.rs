@@ -254,6 +254,7 @@ impl App {
             AppInput::NotOpened(why) => self.not_opened(why),
             AppInput::Ended(problem) => self.ended(problem),
             AppInput::Found(found) => self.on_job_result(found, now),
+            AppInput::Resume(id) => self.resume(&id),
             AppInput::Tick => self.on_tick(now),
         }
         std::mem::take(&mut self.effects)

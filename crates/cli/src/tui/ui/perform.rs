@@ -313,10 +313,7 @@ impl Ui {
                 let _ = self.in_editor(&text);
             }
             ViewEffect::SetDraft(text) => self.app.set_draft(&text),
-            ViewEffect::Resume(id) => {
-                self.app.resume(&id);
-                self.resume(id);
-            }
+            ViewEffect::Resume(id) => self.app_update(AppInput::Resume(id), Instant::now()),
         }
     }
 

@@ -129,9 +129,11 @@ pub(super) async fn start(
 /// allows it.
 fn allowed(url: &SocketUrl, cx: &CallContext) -> AllowedAddresses {
     let rules = &cx.permissions.hosts;
-    let named = url.host.address();
-    let named =
-        named.filter(|_| rules.evaluate(&bare(&url.host), url.port) == HostVerdict::Allowed);
+    let address = url.host.address();
+    let named = address.filter(|&address| {
+        rules.evaluate(&bare(&url.host), url.port) == HostVerdict::Allowed
+            && rules.lists().names_address(address, url.port)
+    });
     AllowedAddresses::public().with(named)
 }
 
