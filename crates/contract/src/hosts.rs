@@ -58,7 +58,8 @@ impl HostLists {
     pub fn names_address(&self, address: IpAddr, port: u16) -> bool {
         self.allowed.iter().any(|glob| {
             let host = glob.host.trim_start_matches('[').trim_end_matches(']');
-            host.parse() == Ok(address) && glob.port.is_none_or(|only| only == port)
+            let named = host.parse().map(|named: IpAddr| named.to_canonical());
+            named == Ok(address.to_canonical()) && glob.port.is_none_or(|only| only == port)
         })
     }
 }

@@ -219,6 +219,38 @@ fn cve_2026_25722_write_behind_a_cd() {
 }
 
 #[test]
+fn a_cd_behind_command_or_builtin_changes_the_directory() {
+    let place = LineLocation {
+        cwd: "/work/demo".into(),
+        home: None,
+    };
+    let directories = |line: &str| {
+        let analysis = haft_shell::analyze(line, &place);
+        let last = analysis.parts.last().unwrap();
+        (last.cwd.clone(), last.after_cd)
+    };
+    for line in [
+        "cd sub && git status",
+        "command cd sub && git status",
+        "command -p cd sub && git status",
+        "command -- cd sub && git status",
+        "command -p -- cd sub && git status",
+        "builtin -- cd sub && git status",
+        "command builtin cd sub && git status",
+    ] {
+        assert_eq!(
+            directories(line),
+            directories("cd sub && git status"),
+            "{line}"
+        );
+    }
+    assert!(directories("cd sub && git status").1);
+    for line in ["command -v cd sub && ls", "command -pV cd sub && ls"] {
+        assert_eq!(directories(line), directories("ls"), "{line}");
+    }
+}
+
+#[test]
 fn cve_2025_59828_version_of_what_the_workspace_chooses() {
     assert_not_read_only(&[
         "yarn --version",

@@ -118,8 +118,8 @@ mod tests {
     };
 
     use haft_contract::{
-        ApprovalAnswer, ApprovalRequest, Card, HostEvaluator, HostLists, Services, ToolUse,
-        approval::Approver,
+        ApprovalAnswer, ApprovalRequest, Card, HostEvaluator, HostGlob, HostLists, Services,
+        ToolUse, approval::Approver,
     };
     use haft_sandbox::network::Host;
 
@@ -130,14 +130,21 @@ mod tests {
     impl HostEvaluator for Examples {
         fn evaluate(&self, host: &str, _: u16) -> HostVerdict {
             match host {
-                "good.example" | "10.0.0.1" => HostVerdict::Allowed,
+                // As a pattern for all addresses would.
+                "good.example" | "10.0.0.1" | "169.254.169.254" => HostVerdict::Allowed,
                 "bad.example" => HostVerdict::Denied,
                 _ => HostVerdict::Ask,
             }
         }
 
         fn lists(&self) -> HostLists {
-            HostLists::default()
+            HostLists {
+                allowed: vec![HostGlob {
+                    host: "10.0.0.1".to_owned(),
+                    port: None,
+                }],
+                ..HostLists::default()
+            }
         }
     }
 
@@ -183,6 +190,11 @@ mod tests {
         }
     }
 
+    fn reaches(reach: &AllowedAddresses, address: &str) -> bool {
+        let host = Host::parse(address.as_bytes()).unwrap();
+        reach.check_all(&host, &[address.parse().unwrap()]).is_ok()
+    }
+
     async fn passes(gate: &HostGate, host: &str, method: Option<&str>) -> bool {
         let verdict = gate.decide(request(host, method)).await;
         matches!(verdict, GateVerdict::Allow { .. })
@@ -205,6 +217,21 @@ mod tests {
         assert_eq!(asked(), 1);
         assert!(passes(&gate, "good.example", Some("POST")).await);
         assert_eq!(asked(), 2);
+    }
+
+    #[tokio::test]
+    async fn only_a_rule_with_the_address_reaches_one_that_is_not_public() {
+        let (gate, _) = gate(ApprovalAnswer::Allow);
+        for (host, is_reached) in [("10.0.0.1", true), ("169.254.169.254", false)] {
+            let GateVerdict::Allow { reach, .. } = gate.decide(request(host, None)).await else {
+                panic!("{host} is refused");
+            };
+            assert_eq!(reaches(&reach, host), is_reached);
+        }
+        let GateVerdict::Allow { reach, .. } = gate.decide(request("10.0.0.9", None)).await else {
+            panic!("the user's answer has no effect");
+        };
+        assert!(reaches(&reach, "10.0.0.9"));
     }
 
     #[tokio::test]

@@ -126,7 +126,7 @@ pub(super) async fn start(
 }
 
 /// Returns the allowed addresses: all public addresses, and the one that the URL contains if a rule
-/// allows it.
+/// names exactly that address.
 fn allowed(url: &SocketUrl, cx: &CallContext) -> AllowedAddresses {
     let rules = &cx.permissions.hosts;
     let address = url.host.address();
