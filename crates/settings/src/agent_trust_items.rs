@@ -10,13 +10,13 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{SettingsPlaces, files};
+use crate::{SettingsPlaces, document::open_regular, files};
 
 /// The number of bytes that are read of a file; the front matter is at its start.
 const MAX_HEAD: u64 = 256 * 1024;
-/// The maximum folder depth; `MAX_FILES` is the maximum number of files.
+/// The maximum folder depth; `MAX_FILES` is the maximum number of files. No more are loaded either.
 const MAX_DEPTH: usize = 8;
-const MAX_FILES: usize = 1_000;
+const MAX_FILES: usize = 10_000;
 
 /// Keys in the front matter of an agent that start programs.
 const STARTING: [&str; 2] = ["mcpServers", "hooks"];
@@ -33,9 +33,7 @@ pub(super) fn agent_trust_items(places: &SettingsPlaces) -> BTreeMap<String, Val
         // The user's own folder is not part of the project.
         if folder != places.user {
             search(&folder.join("agents"), 0, &mut left, &mut |file| {
-                if let Some(head) =
-                    head(file).filter(|head| STARTING.iter().any(|key| head.contains(key)))
-                {
+                if let Some(head) = head(file).filter(|head| may_start_programs(head)) {
                     let name = file.strip_prefix(top).unwrap_or(file);
                     things.insert(format!("agent {}", name.display()), Value::String(head));
                 }
@@ -48,6 +46,12 @@ pub(super) fn agent_trust_items(places: &SettingsPlaces) -> BTreeMap<String, Val
     things
 }
 
+/// Returns whether the front matter has one of the keys, perhaps written with escapes: in double
+/// quotes, `\u006b` is the letter `k`.
+fn may_start_programs(head: &str) -> bool {
+    STARTING.iter().any(|key| head.contains(key)) || head.contains('"') && head.contains('\\')
+}
+
 fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&Path)) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -55,7 +59,11 @@ fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&
     for path in paths {
         if path.is_dir() && depth < MAX_DEPTH {
             search(&path, depth + 1, left, found);
-        } else if path.extension().is_some_and(|end| end == "md") && *left > 0 {
+        } else if path
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("md"))
+            && *left > 0
+        {
             *left -= 1;
             found(&path);
         }
@@ -65,7 +73,7 @@ fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&
 /// Returns the text between the first two `---` lines.
 fn head(file: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    let opened = fs::File::open(file).ok()?;
+    let opened = open_regular(file).ok()?;
     opened.take(MAX_HEAD).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.trim_start_matches('\u{feff}').lines();
@@ -87,6 +95,11 @@ mod tests {
         write("plain.md", "---\nname: a\n---\nUse mcpServers.\n");
         write("starts.md", "---\nname: b\nmcpServers: [x]\n---\nBody.\n");
         write("hooks.md", "---\nname: c\nhooks: {}\n---\n");
+        write("hooks.MD", "---\nname: d\nhooks: {}\n---\n");
+        write("quoted.md", "---\nname: e\n\"ho\\u006fks\": {}\n---\n");
+        let pipe = agents.join("pipe.md");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         write("no-head.md", "mcpServers: [x]\n");
         write("other.txt", "---\nmcpServers: [x]\n---\n");
         let nowhere = PathBuf::from("/nonexistent");
@@ -101,11 +114,13 @@ mod tests {
         assert_eq!(
             names,
             [
+                "agent .claude/agents/deep/hooks.MD",
                 "agent .claude/agents/deep/hooks.md",
+                "agent .claude/agents/deep/quoted.md",
                 "agent .claude/agents/deep/starts.md"
             ]
         );
-        assert_eq!(things[names[1]], "name: b\nmcpServers: [x]");
+        assert_eq!(things[names[3]], "name: b\nmcpServers: [x]");
         let own = SettingsPlaces {
             user: dir.path().join(".claude"),
             ..places

@@ -2,8 +2,8 @@
 
 use std::{
     collections::HashMap,
-    fs::OpenOptions,
-    io::{ErrorKind, Read},
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, Read},
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
@@ -244,23 +244,30 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
+/// Opens a regular file. Any other file is an error: opening a named pipe would wait for a writer.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    // Opened once, and checked through the open file.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
 /// Reads a settings file: `None` if it does not exist. Fails for files that are not regular or too
 /// large.
 pub fn read(path: &Path) -> Result<Option<String>, String> {
-    // Opened once, and checked through the open file. Opening a named pipe must not block.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let file = match opened {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
             return Ok(None);
         }
         Err(error) => return Err(error.to_string()),
     };
-    let metadata = file.metadata().map_err(|error| error.to_string())?;
-    if !metadata.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
     let mut bytes = Vec::new();
     file.take(MAX_SIZE + 1)
         .read_to_end(&mut bytes)

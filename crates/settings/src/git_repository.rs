@@ -6,7 +6,7 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, File},
+    fs,
     io::{self, Read},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -14,7 +14,7 @@ use std::{
 
 use rustix::fs::{Access, access};
 
-use super::real_path;
+use super::{document::open_regular, real_path};
 
 /// Git rejects a longer file `.git`.
 const MAX_GIT_FILE: u64 = 1 << 20;
@@ -200,14 +200,10 @@ fn read_file(file: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_start(file, max)
 }
 
-/// Returns the first bytes of a regular file. Any other file is an error: opening a named pipe would
-/// wait for a writer.
+/// Returns the first bytes of a regular file. Any other file is an error.
 fn read_start(file: &Path, max: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(file)?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
     let mut bytes = Vec::new();
-    File::open(file)?.take(max).read_to_end(&mut bytes)?;
+    open_regular(file)?.take(max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
