@@ -343,13 +343,15 @@ impl ReplyAssembler {
     }
 
     /// Releases the call that was held back, because an event follows it. If the reply ends here
-    /// because of the token limit or a refusal, the input was never written, so the input becomes a
+    /// because of a token limit, the context window or a refusal, the input was never written, so the input becomes a
     /// [`BadInput`].
     fn release_held_call(&mut self, end: Option<&StopReason>) -> Option<ToolCall> {
         let position = self.held.take()?;
-        if matches!(end, Some(StopReason::MaxTokens | StopReason::Refusal))
-            && let PartialBlock::Tool { input, .. } = &mut self.blocks[position].block
-        {
+        let is_cut_off = matches!(
+            end,
+            Some(StopReason::MaxTokens | StopReason::ContextWindow | StopReason::Refusal)
+        );
+        if is_cut_off && let PartialBlock::Tool { input, .. } = &mut self.blocks[position].block {
             *input = Some(Err(BadInput::new("the reply was cut off before it", "")));
         }
         self.call(position)

@@ -120,9 +120,10 @@ pub(super) fn write_done(transcript: &Transcript, status: &str) {
 pub(super) fn find(folder: &Path, id: &str) -> Option<SubagentRecord> {
     // The id must not contain path components.
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
-    let lines = read_shared(&transcript_path(folder, id))
-        .ok()
-        .filter(|_| plain)?;
+    if !plain {
+        return None;
+    }
+    let lines = read_shared(&transcript_path(folder, id)).ok()?;
     serde_json::from_str(lines.first()?).ok()
 }
 

@@ -72,9 +72,9 @@ and reads these lines at any time:
     Permissions(PermissionsCommand),
     /// Check the environment of a session: settings, key, model, server, trust, programs, sandbox.
     ///
-    /// doctor runs no program of the workspace and changes nothing. It asks the model provider for its list
-    /// if a key or a URL is set. It exits with 1 if the settings require a feature that is unavailable
-    /// here.
+    /// doctor changes nothing. It runs no program of the workspace except the MCP servers of a trusted
+    /// directory. It asks the model provider for its list if a key or a URL is set. It exits with 1 if the
+    /// settings require a feature that is unavailable here.
     Doctor {
         /// Print JSON.
         #[arg(long)]

@@ -89,7 +89,8 @@ fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
         &format!("Delete session {id} permanently? [y]es, [n]o: "),
         None,
     );
-    Ok(matches!(answer, LineInput::Line(said) if ["y", "yes"].contains(&said.trim())))
+    Ok(matches!(answer, LineInput::Line(said)
+        if ["y", "yes"].iter().any(|yes| said.trim().eq_ignore_ascii_case(yes))))
 }
 
 /// Exports a session to a file or to stdout.

@@ -7,7 +7,7 @@ use super::ScreenCommand;
 pub(super) const COPY: ScreenCommand = ScreenCommand {
     name: "copy",
     hint: "[N | code]",
-    description: "Copy the last answer, the Nth before it, or its last block of code",
+    description: "Copy the last answer, the Nth from the end, or the last block of code",
     run: |app, arguments, _| app.copy_answer(arguments),
 };
 
