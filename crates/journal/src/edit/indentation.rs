@@ -100,7 +100,7 @@ fn match_at(file: &EditFile<'_>, start: usize, old: &str, new: &str) -> Result<T
     )?;
     let new_lines = typed_lines(new, file.style);
     let (tier, new) = match uniform_shift(&old_lines, &matched) {
-        Some(shift) => match kept_lines(&old_lines, &matched, &new_lines) {
+        Some(shift) => match count_kept_lines(&old_lines, &matched, &new_lines) {
             (from_old, from_file) if from_old > from_file => (
                 MatchTier::IndentationShift(shift.measure()),
                 shifted(&new_lines, &shift, &indents)?,
@@ -296,7 +296,11 @@ fn uniform_shift<'t>(old: &[Line<'t>], matched: &'t [PlacedLine<'_>]) -> Option<
 
 /// Returns the number of lines with text that the new text keeps from the old text and from the
 /// matched lines of the file.
-fn kept_lines(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) -> (usize, usize) {
+fn count_kept_lines(
+    old: &[Line<'_>],
+    matched: &[PlacedLine<'_>],
+    new: &[Line<'_>],
+) -> (usize, usize) {
     let new = line_diff::texts(new);
     let kept_from = |lines: &[&[u8]]| -> usize {
         let runs = line_diff::runs(lines, &new);
