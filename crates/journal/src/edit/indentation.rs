@@ -301,15 +301,21 @@ fn count_kept_lines(
     matched: &[PlacedLine<'_>],
     new: &[Line<'_>],
 ) -> (usize, usize) {
-    let new = line_diff::texts(new);
-    let kept_from = |lines: &[&[u8]]| -> usize {
-        let runs = line_diff::runs(lines, &new);
-        let equal = runs.into_iter().filter(|run| run.equal);
-        let kept = equal.flat_map(|run| run.old);
-        kept.filter(|&index| has_text(&lines[index])).count()
+    // Blank lines are equal everywhere: a diff that pairs them may leave out lines that count.
+    let mut new = line_diff::texts(new);
+    new.retain(has_text);
+    let kept_from = |mut lines: Vec<&[u8]>| -> usize {
+        lines.retain(has_text);
+        let runs = line_diff::runs(&lines, &new);
+        let equal = runs.iter().filter(|run| run.equal);
+        // The diff of very long texts is coarse.
+        match equal.map(|run| run.old.len()).sum() {
+            0 => usize::from(lines.iter().any(|line| new.contains(line))),
+            kept => kept,
+        }
     };
-    let file: Vec<&[u8]> = matched.iter().map(|placed| placed.line.text).collect();
-    (kept_from(&line_diff::texts(old)), kept_from(&file))
+    let file = matched.iter().map(|placed| placed.line.text).collect();
+    (kept_from(line_diff::texts(old)), kept_from(file))
 }
 
 /// Returns the new text with all lines shifted. Whitespace-only lines are mapped like those of the

@@ -475,7 +475,10 @@ fn twins(
     let mut best: HashMap<ObjectKey, (bool, PathBuf)> = HashMap::new();
     tree.listings.for_each(|directory, listing| {
         let mut other_listing = None;
-        for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
+        // A new name elsewhere does not change the directory, so the number of links that a cached
+        // listing has can be too low.
+        let is_file = |entry: &&TreeEntry| entry.kind() == ScannedKind::File;
+        for entry in listing.entries.iter().filter(is_file) {
             let object = (entry.stamp.device, entry.stamp.inode);
             if !linked.contains(&object) {
                 continue;

@@ -117,6 +117,28 @@ proptest! {
 }
 
 #[test]
+fn a_new_name_of_a_file_in_another_directory_is_that_again_after_undo_and_redo() {
+    let desk = Desk::of_commands();
+    let path = |name: &str| desk.dir.path().join(name);
+    fs::create_dir(path("c")).unwrap();
+    // The first command lets the scan be cached.
+    let before = desk.journal.before_command(&desk.sweep());
+    fs::write(path("c/z"), "a file").unwrap();
+    desk.journal
+        .after_command(before, &ticket(), "", &|_| false);
+    let before = desk.journal.before_command(&desk.sweep());
+    fs::hard_link(path("c/z"), path("a")).unwrap();
+    let linked = desk.exact();
+    let changed = desk
+        .journal
+        .after_command(before, &ticket(), "", &|_| false);
+    let undone = desk.take(UndoSelection::Unit(changed.unit.unwrap()));
+    let undo = undone.unwrap().unit.unwrap();
+    desk.take(UndoSelection::Unit(undo)).unwrap();
+    assert_same(&desk.exact(), &linked, "made again");
+}
+
+#[test]
 fn a_link_in_the_place_of_a_directory_hides_nothing_from_undo() {
     let desk = Desk::of_commands();
     let path = |name: &str| desk.dir.path().join(name);
