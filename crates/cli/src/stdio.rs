@@ -61,8 +61,8 @@ impl EagerPipe {
         }
     }
 
-    /// Reads available data that the runtime has not been notified of yet. Returns `false` if there
-    /// is none.
+    /// Reads available data that the runtime has not been notified of yet. Returns `false`
+    /// without such data.
     fn read_available(&self, buffer: &mut ReadBuf<'_>) -> io::Result<bool> {
         match rustix::io::read(&self.pipe, buffer.initialize_unfilled()) {
             Ok(length) => {

@@ -5,12 +5,13 @@
 //! ends and empty lines are equal. And `new_string` shows which indentation it uses.
 //!
 //! If all lines of the file differ from `old_string` by the same added or removed prefix (see
-//! [`IndentShift`]), a line diff decides. It counts the lines that `new_string` keeps from
-//! `old_string` and those that it keeps from the matched lines of the file:
+//! [`IndentShift`]), two line diffs decide: one from `old_string` to `new_string`, and one from the
+//! matched lines of the file to `new_string`. They count the lines that stay.
 //!
-//! - If it keeps more of `old_string`, all its lines are shifted by the prefix, also those with a
-//!   new depth.
-//! - If it keeps lines of the file only, the rule below decides whether it is written unchanged.
+//! - If more lines of `old_string` stay, all lines of `new_string` are shifted by the prefix, also
+//!   those with a new depth.
+//! - If only lines of the file stay, the rule below decides whether `new_string` is written
+//!   unchanged.
 //! - Otherwise the tier is not applied.
 //!
 //! In all other cases, `new_string` uses the indentation
@@ -22,7 +23,7 @@
 //!
 //! If both or neither holds, the tier is not applied. It is not applied either if the other reading
 //! is possible as well, that is, if all indentations of `new_string` also occur in the other text.
-//! When one text is the other text indented by one step, lines may be equal by chance.
+//! Lines may be equal by chance if one text is the other one, indented by one step.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -276,7 +277,7 @@ impl fmt::Display for IndentShift {
     }
 }
 
-/// Returns the prefix by which all lines differ, if it is the same for all. Blank lines do not count.
+/// Returns the prefix by which all lines differ, if it is the same for all. Blank lines are ignored.
 fn uniform_shift<'t>(old: &[Line<'t>], matched: &'t [PlacedLine<'_>]) -> Option<PrefixShift<'t>> {
     let lines = old.iter().zip(matched);
     let mut pairs = lines
@@ -294,14 +295,14 @@ fn uniform_shift<'t>(old: &[Line<'t>], matched: &'t [PlacedLine<'_>]) -> Option<
         .then_some(PrefixShift::Removed(prefix))
 }
 
-/// Returns the number of lines with text that the new text keeps from the old text and from the
-/// matched lines of the file.
+/// Returns how many lines with text the new text has in common with the old text, in order, and how
+/// many with the matched lines of the file.
 fn count_kept_lines(
     old: &[Line<'_>],
     matched: &[PlacedLine<'_>],
     new: &[Line<'_>],
 ) -> (usize, usize) {
-    // Blank lines are equal everywhere: a diff that pairs them may leave out lines that count.
+    // Blank lines are equal everywhere: a diff that pairs them may leave out lines with text.
     let mut new = line_diff::texts(new);
     new.retain(has_text);
     let kept_from = |mut lines: Vec<&[u8]>| -> usize {
