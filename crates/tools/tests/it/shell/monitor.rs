@@ -5,8 +5,8 @@ use std::{
 };
 
 use haft_contract::{
-    BackgroundTasks, BoxFuture, CheckOutcome, HostEvaluator, HostLists, HostPolicy, HostVerdict,
-    Services, TaskKind, TaskNotice, TaskStatus, WebSocketConnector, WebSocketMessage,
+    BackgroundTasks, BoxFuture, CheckOutcome, HostEvaluator, HostGlob, HostLists, HostPolicy,
+    HostVerdict, Services, TaskKind, TaskNotice, TaskStatus, WebSocketConnector, WebSocketMessage,
     WebSocketMessages, WebSocketRequest,
 };
 use serde_json::{Value, json};
@@ -317,7 +317,13 @@ impl HostEvaluator for Near {
     }
 
     fn lists(&self) -> HostLists {
-        HostLists::default()
+        HostLists {
+            allowed: vec![HostGlob {
+                host: "127.0.0.1".to_owned(),
+                port: None,
+            }],
+            ..HostLists::default()
+        }
     }
 }
 
