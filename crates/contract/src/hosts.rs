@@ -4,7 +4,7 @@
 //! from the data. Data that was deserialized in another process allows no host until an evaluator is
 //! built from it.
 
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -50,18 +50,6 @@ pub struct HostLists {
     pub denied: Vec<HostGlob>,
     /// Hosts that no list names are denied without asking.
     pub closed: bool,
-}
-
-impl HostLists {
-    /// Returns whether an allowed pattern is exactly this address. Only such an address may be one that
-    /// is not public; a pattern such as `*` covers public addresses alone.
-    pub fn names_address(&self, address: IpAddr, port: u16) -> bool {
-        self.allowed.iter().any(|glob| {
-            let host = glob.host.trim_start_matches('[').trim_end_matches(']');
-            let named = host.parse().map(|named: IpAddr| named.to_canonical());
-            named == Ok(address.to_canonical()) && glob.port.is_none_or(|only| only == port)
-        })
-    }
 }
 
 /// A host pattern, as written in rules.
@@ -138,26 +126,6 @@ impl HostEvaluator for HostLists {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_an_address_itself_names_it() {
-        let glob = |host: &str, port| HostGlob {
-            host: host.to_owned(),
-            port,
-        };
-        let lists = HostLists {
-            allowed: vec![
-                glob("*", None),
-                glob("*.internal", None),
-                glob("10.0.0.1", Some(80)),
-                glob("[::1]", None),
-            ],
-            ..HostLists::default()
-        };
-        let is_named = |address: &str, port| lists.names_address(address.parse().unwrap(), port);
-        assert!(is_named("10.0.0.1", 80) && is_named("::1", 443));
-        assert!(!is_named("10.0.0.1", 443) && !is_named("169.254.169.254", 80));
-    }
 
     #[test]
     fn data_alone_allows_no_host() {

@@ -110,6 +110,21 @@ pub(crate) struct DocumentTable {
 }
 
 impl LspState {
+    fn new(root: String, settings: Value) -> Self {
+        Self {
+            documents: Mutex::default(),
+            settings,
+            root,
+            news_arrived: Notify::new(),
+            progress: Mutex::default(),
+            pulls: OnceLock::new(),
+            pull_registrations: Mutex::default(),
+            pull_rounds: Mutex::default(),
+            refreshes: AtomicU64::new(0),
+            pushes_nothing: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn documents(&self) -> MutexGuard<'_, DocumentTable> {
         self.documents
             .lock()
@@ -303,18 +318,7 @@ impl LspClient {
         options: LspOptions,
     ) -> Result<Self, LspError> {
         let root = uri::from_path(&options.root);
-        let state = Arc::new(LspState {
-            documents: Mutex::default(),
-            settings: options.settings.clone(),
-            root: root.clone(),
-            news_arrived: Notify::new(),
-            progress: Mutex::default(),
-            pulls: OnceLock::new(),
-            pull_registrations: Mutex::default(),
-            pull_rounds: Mutex::default(),
-            refreshes: AtomicU64::new(0),
-            pushes_nothing: AtomicBool::new(false),
-        });
+        let state = Arc::new(LspState::new(root.clone(), options.settings.clone()));
         let events: Arc<dyn LspEvents> = Arc::<LspState>::clone(&state);
         let connection = LspConnection::new(input, output, events);
         let params = json!({
@@ -584,4 +588,32 @@ impl LspClient {
 /// Returns the parameters of a request about a position in the server's units.
 pub fn server_position_params(path: &Path, place: LspPosition) -> Value {
     json!({"textDocument": {"uri": uri::from_path(path)}, "position": place})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registration_that_is_repeated_stays_also_at_the_limit() {
+        let state = LspState::new(String::new(), Value::Null);
+        let register = |number: usize, is_on: bool| {
+            let field = if is_on {
+                "registrations"
+            } else {
+                "unregisterations"
+            };
+            let one = json!({"id": number, "method": "textDocument/diagnostic"});
+            state.register(&json!({field: [one]}), is_on);
+        };
+        for number in 0..=MAX_REGISTRATIONS {
+            register(number, true);
+        }
+        let count = || state.pull_registrations.lock().unwrap().len();
+        assert_eq!(count(), MAX_REGISTRATIONS);
+        register(0, true);
+        assert_eq!(count(), MAX_REGISTRATIONS);
+        register(0, false);
+        assert_eq!(count(), MAX_REGISTRATIONS - 1);
+    }
 }

@@ -22,7 +22,8 @@
 //! - `skill`: `Skill`, based on [`SkillService`]; `web`: `WebFetch`, `WebSearch`, based on
 //!   [`haft_contract::web`]
 //! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
-//! - `paths`, `plural`: formatting of paths and numbers; `blocking`: running blocking work
+//! - `paths`, `plural`: formatting of paths and numbers; `blocking`: running blocking work;
+//!   `host_rules`: host rules for the command sandbox
 
 #![warn(missing_docs)]
 
@@ -45,6 +46,8 @@ mod code;
 mod fs;
 #[cfg(feature = "shell")]
 mod hook_resolver;
+#[cfg(any(feature = "shell", feature = "web"))]
+mod host_rules;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]

@@ -42,6 +42,10 @@ use crate::step_counter::spend;
 /// The id of a line that is not one of the searched lines.
 const OTHER: u32 = u32::MAX;
 
+/// The reason if the lines of the new text do not show which indentation they have.
+const UNCLEAR: &str =
+    "It is unclear whether new_string has the indentation of old_string or that of the file.";
+
 /// A line of the file and the range of its text.
 struct PlacedLine<'f> {
     range: Range<usize>,
@@ -112,11 +116,9 @@ fn match_at(file: &EditFile<'_>, start: usize, old: &str, new: &str) -> Result<T
                 (MatchTier::Indentation, new.to_owned())
             }
             (0, 0) => {
-                return Err(
-                    "new_string keeps no line of old_string or of the file, so it is \
-                            unclear which indentation it has."
-                        .to_owned(),
-                );
+                let why = "new_string keeps no line of old_string or of the file, so it is unclear \
+                           which indentation it has.";
+                return Err(why.to_owned());
             }
             _ => return Err(UNCLEAR.to_owned()),
         },
@@ -137,9 +139,6 @@ fn match_at(file: &EditFile<'_>, start: usize, old: &str, new: &str) -> Result<T
         new,
     })
 }
-
-const UNCLEAR: &str =
-    "It is unclear whether new_string has the indentation of old_string or that of the file.";
 
 /// Returns the indexes of all lines at which `old` begins, ignoring indentation.
 pub(super) fn places(file: &EditFile<'_>, old: &[Line<'_>]) -> Vec<usize> {
@@ -305,13 +304,14 @@ fn count_kept_lines(
     // Blank lines are equal everywhere: a diff that pairs them may leave out lines with text.
     let mut new = line_diff::texts(new);
     new.retain(has_text);
+    let new_lines: HashSet<&[u8]> = new.iter().copied().collect();
     let kept_from = |mut lines: Vec<&[u8]>| -> usize {
         lines.retain(has_text);
         let runs = line_diff::runs(&lines, &new);
         let equal = runs.iter().filter(|run| run.equal);
         // The diff of very long texts is coarse.
         match equal.map(|run| run.old.len()).sum() {
-            0 => usize::from(lines.iter().any(|line| new.contains(line))),
+            0 => usize::from(lines.iter().any(|line| new_lines.contains(line))),
             kept => kept,
         }
     };

@@ -339,12 +339,15 @@ async fn vector_10_a_call_that_was_cut_off_by_the_limit_is_not_run() {
     let bad = heard_cut.handed_out[0].input.clone().unwrap_err();
     insta::assert_snapshot!(bad.to_string(), @r#"The call was not run, because its input cannot be used: the JSON is cut off (EOF while parsing a string at line 1 column 16). Send the call again with a complete JSON object. The input was: {"file_path":"/p"#);
     // Not even begun.
-    let empty = start() + &block(0, tool("a"), &[json_delta("")]) + &stop("max_tokens");
-    let heard_empty = heard(HttpReply::events(empty)).await;
-    assert_eq!(
-        heard_empty.calls(),
-        ["a Read bad: the reply was cut off before it"]
-    );
+    for reason in ["max_tokens", "model_context_window_exceeded", "refusal"] {
+        let empty = start() + &block(0, tool("a"), &[json_delta("")]) + &stop(reason);
+        let heard_empty = heard(HttpReply::events(empty)).await;
+        assert_eq!(
+            heard_empty.calls(),
+            ["a Read bad: the reply was cut off before it"],
+            "{reason}"
+        );
+    }
     // No end of the block: dropped.
     let begin =
         event(json!({"type": "content_block_start", "index": 1, "content_block": tool("b")}));

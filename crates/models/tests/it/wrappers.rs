@@ -167,6 +167,19 @@ async fn recorded(dir: &tempfile::TempDir) -> (Vec<Heard>, std::path::PathBuf) {
     (session(&model, "text").await, path)
 }
 
+#[test]
+fn only_the_owner_can_read_a_recording_also_over_an_existing_file() {
+    use std::{fs, os::unix::fs::PermissionsExt};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("session.jsonl");
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let scripted = Arc::new(ScriptedModel::parse(LOOK_AND_SAY).unwrap());
+    let _recorder = Recorder::create(scripted, &path).unwrap();
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
 #[tokio::test]
 async fn a_recording_says_the_same_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -28,13 +28,14 @@ use haft_sandbox::network::{
 use super::{files, tool::NAME};
 use crate::{
     blocking::blocking,
+    host_rules::{host_rules, is_named},
     shell::{
         ShellService,
         host_questions::{HostApprovals, NamedCall, bare, refuse},
         ports,
         session_ports::{PortServer, SessionPorts},
     },
-    web::{PageUrl, host_rules, is_named},
+    web::PageUrl,
 };
 
 /// Hosts that Chromium contacts on its own.

@@ -11,6 +11,7 @@ use haft_contract::{CallContext, HostPolicy, HostVerdict, NetworkAccess};
 use haft_sandbox::network::{AllowedAddresses, GateFuture, GateRequest, GateVerdict, NetworkGate};
 
 use super::host_questions::{HostApprovals, NamedCall, bare, refuse};
+use crate::host_rules::is_named;
 
 /// The gate of a session. It uses the rules of the latest call, because the rules only change with
 /// the settings.
@@ -47,12 +48,10 @@ impl HostGate {
         match (passage, changes) {
             (HostVerdict::Denied, _) => refuse(format!("A rule denies {host}.")),
             (HostVerdict::Allowed, None) => {
+                let is_named = rules
+                    .is_some_and(|rules| is_named(&rules.lists(), &request.host, request.port));
                 let address = request.host.address();
-                let named = address.filter(|&address| {
-                    let lists = rules.map(|rules| rules.lists());
-                    lists.is_some_and(|lists| lists.names_address(address, request.port))
-                });
-                allow("A rule allows it.", named)
+                allow("A rule allows it.", address.filter(|_| is_named))
             }
             (HostVerdict::Allowed, Some(method)) => {
                 // A rule only allows reading; a changing request needs a separate question.

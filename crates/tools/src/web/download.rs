@@ -8,15 +8,14 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Card, HostGlob, HostLists,
-    HostVerdict, HttpResponse, PermissionMode, Tool, ToolError, ToolUse, WebFetcher, WebRequest,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Card, HostVerdict, HttpResponse,
+    PermissionMode, Tool, ToolError, ToolUse, WebFetcher, WebRequest,
 };
-use haft_sandbox::network::{
-    AllowedAddresses, Host, HostPattern, HostRules, SpecialAddress, addresses_of,
-};
+use haft_sandbox::network::{AllowedAddresses, SpecialAddress, addresses_of};
 use tokio::time::{Instant, timeout_at};
 
 use super::{WebFetch, WebSession, address::PageUrl};
+use crate::host_rules::host_rules;
 
 /// The maximum number of redirects.
 const MAX_HOPS: usize = 10;
@@ -302,30 +301,4 @@ impl Downloader<'_> {
             ApprovalAnswer::Unavailable => None,
         }
     }
-}
-
-/// Converts the rules for the command sandbox. Patterns it does not support match no address.
-pub(crate) fn host_rules(lists: &HostLists) -> HostRules {
-    let read = |globs: &[HostGlob]| {
-        let patterns = globs.iter().filter_map(|glob| {
-            let host = match glob.host.contains(':') {
-                true => format!("[{}]", glob.host),
-                false => glob.host.clone(),
-            };
-            let port = glob.port.map(|port| format!(":{port}"));
-            HostPattern::parse(&(host + &port.unwrap_or_default())).ok()
-        });
-        patterns.collect()
-    };
-    HostRules {
-        allowed: read(&lists.allowed),
-        denied: read(&lists.denied),
-    }
-}
-
-/// Returns whether a rule names exactly this host. Such a host may have a non-public address.
-pub(crate) fn is_named(lists: &HostLists, host: &Host, port: u16) -> bool {
-    let rules = host_rules(lists);
-    let mut allowed = rules.allowed.iter();
-    allowed.any(|rule| rule.exactly() == Some(host) && rule.matches(host, port))
 }

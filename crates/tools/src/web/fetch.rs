@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 use super::{
     WebSession,
     address::PageUrl,
-    download::{Downloader, FetchOutcome, is_named},
+    download::{Downloader, FetchOutcome},
     page::{self, FetchedPage, PageBody},
     untrusted_text::{mark_untrusted, strip_invisible},
 };
+use crate::host_rules::is_named;
 
 /// The maximum number of characters that the small model reads in one request.
 const MODEL_READS: usize = 100_000;

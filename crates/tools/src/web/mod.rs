@@ -30,8 +30,6 @@ mod untrusted_text;
 
 #[cfg(feature = "browser")]
 pub(crate) use address::PageUrl;
-#[cfg(feature = "browser")]
-pub(crate) use download::{host_rules, is_named};
 pub(crate) use fetch::WebFetch;
 pub(crate) use search::WebSearch;
 pub use session::{WebLimits, WebSession};

@@ -67,6 +67,26 @@ fn a_prompt_on_the_command_line_is_sent_at_once_and_the_session_taken_up() {
 }
 
 #[test]
+fn a_session_that_is_chosen_from_the_list_is_continued() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.haft("'first words'", &[text("First answer.")]);
+    tmux.answered("First answer.");
+    tmux.press("C-d");
+    tmux.wait_until("the end", |screen| screen.contains("haft -r "));
+    tmux.run("clear");
+    tmux.wait_until("an empty screen", |screen| !screen.contains("First"));
+    tmux.haft("", &[text("Second answer.")]);
+    tmux.say("/resume");
+    tmux.wait_until("the list", |screen| screen.contains("first words"));
+    tmux.press("Enter");
+    tmux.answered("First answer.");
+    tmux.say("go on");
+    tmux.answered("Second answer.");
+}
+
+#[test]
 fn a_question_is_answered_by_one_key() {
     let Some(tmux) = Tmux::start(80, 24) else {
         return;

@@ -19,7 +19,10 @@ use super::{
     lines::{EventRate, LineQueue, MonitorEvent},
     url::SocketUrl,
 };
-use crate::shell::{ShellService, limits, tasks::TOGETHER};
+use crate::{
+    host_rules::is_named,
+    shell::{ShellService, limits, tasks::TOGETHER},
+};
 
 /// The maximum size of a message, in bytes. A longer one ends the monitor.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -129,12 +132,9 @@ pub(super) async fn start(
 /// names exactly that address.
 fn allowed(url: &SocketUrl, cx: &CallContext) -> AllowedAddresses {
     let rules = &cx.permissions.hosts;
-    let address = url.host.address();
-    let named = address.filter(|&address| {
-        rules.evaluate(&bare(&url.host), url.port) == HostVerdict::Allowed
-            && rules.lists().names_address(address, url.port)
-    });
-    AllowedAddresses::public().with(named)
+    let is_allowed = rules.evaluate(&bare(&url.host), url.port) == HostVerdict::Allowed
+        && is_named(&rules.lists(), &url.host, url.port);
+    AllowedAddresses::public().with(url.host.address().filter(|_| is_allowed))
 }
 
 /// Returns the host in the format of rules: without brackets.
