@@ -241,10 +241,12 @@ impl LspState {
             progress.remove(&token);
             return;
         }
-        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let percent = value.get("percentage").and_then(Value::as_u64);
-        let title = text("title").or_else(|| progress.get(&token).cloned());
-        let title = title.unwrap_or_default();
+        let title = value.get("title").and_then(Value::as_str);
+        // Some servers send an empty title.
+        let title = title.filter(|title| !title.is_empty()).map(str::to_owned);
+        let title = title.or_else(|| progress.get(&token).cloned());
+        let title = title.unwrap_or_else(|| "an unnamed task".to_owned());
         let title = title.split(" (").next().unwrap_or_default().to_owned();
         let shown = match percent {
             Some(percent) => format!("{title} ({percent} %)"),
@@ -593,6 +595,22 @@ pub fn server_position_params(path: &Path, place: LspPosition) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_without_a_title_has_a_name_too() {
+        let state = LspState::new(String::new(), Value::Null);
+        let shown = |value: Value| {
+            state.record_progress(&json!({"token": 1, "value": value}));
+            state.progress().values().next().cloned()
+        };
+        let begun = shown(json!({"kind": "begin", "title": ""}));
+        assert_eq!(begun.as_deref(), Some("an unnamed task"));
+        let half = shown(json!({"kind": "report", "percentage": 50}));
+        assert_eq!(half.as_deref(), Some("an unnamed task (50 %)"));
+        let named = shown(json!({"kind": "begin", "title": "Indexing"}));
+        assert_eq!(named.as_deref(), Some("Indexing"));
+        assert_eq!(shown(json!({"kind": "end"})), None);
+    }
 
     #[test]
     fn a_registration_that_is_repeated_stays_also_at_the_limit() {

@@ -146,13 +146,16 @@ impl ServerQuery<'_> {
                 "{} This call has no answer; try again.",
                 self.server.why_it_ended().await
             ),
-            Err(LspError::TimedOut(_)) => match self.client.current_work() {
-                Some(busy) => format!("{name} is still busy with {busy}; try again."),
-                None => format!(
-                    "{name} did not answer within {} s. Try again, or restart it with the operation `restart`.",
+            Err(LspError::TimedOut(_)) => {
+                let busy = self.client.current_work();
+                let busy =
+                    busy.map_or_else(String::new, |busy| format!("; it is busy with {busy}"));
+                format!(
+                    "{name} did not answer within {} s{busy}. Try again, or restart it with the operation \
+                     `restart`.",
                     self.within.as_secs()
-                ),
-            },
+                )
+            }
             Err(error) => format!("{name}: {error}"),
         };
         Err(ToolError::Failed(why))
