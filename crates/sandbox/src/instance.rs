@@ -48,7 +48,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The size in bytes of the pipe for a command's output.
 const PIPE: usize = 1 << 20;
 /// The time limit for the end of a sandbox.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A sandbox that is set up. Dropping it ends all its processes.
 pub(crate) struct SandboxInstance {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
 };
@@ -36,6 +37,19 @@ impl PinnedProcess {
     /// Returns whether the process still exists.
     pub fn is_alive(&self) -> bool {
         number(&self.0).is_some()
+    }
+
+    /// Waits until the process has exited, at most this long.
+    pub(crate) async fn wait_until_ended(self, limit: Duration) {
+        let limit = Timespec {
+            tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        // A pidfd becomes readable when its process exits.
+        let waiting = tokio::task::spawn_blocking(move || {
+            poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit))
+        });
+        let _ = waiting.await;
     }
 }
 

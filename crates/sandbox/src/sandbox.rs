@@ -22,8 +22,9 @@ use tokio::sync::Mutex;
 
 use crate::{
     CommandHandle, NamePolicy, ResourceLimits, SandboxError, SandboxProfile,
-    instance::SandboxInstance,
+    instance::{FAREWELL, SandboxInstance},
     network::{GateLogEntry, NetworkGate},
+    process_tree::PinnedProcess,
     protocol::{GuardOrder, SandboxPlan},
     scratch::{self, ScratchFolder},
     sockets,
@@ -235,8 +236,9 @@ pub(crate) struct ProgramRequest<'a> {
 struct SandboxState {
     /// The instances for shell commands; at most one per kind of profile.
     command_instances: Vec<Arc<SandboxInstance>>,
-    /// The instances of confined programs. Each is owned by the handle of its program.
-    program_instances: Vec<Weak<SandboxInstance>>,
+    /// All instances whose processes may still run: also those of confined programs, which belong
+    /// to the handle of the program, and those that a newer instance has replaced.
+    started: Vec<StartedInstance>,
     /// The mechanisms that failed, each with its error, in the order of the attempts.
     failures: Vec<(Mechanism, String)>,
     /// The strictest mechanism that has not failed; `None` as long as none has failed.
@@ -246,6 +248,12 @@ struct SandboxState {
     /// Whether guards cannot carry out file system calls for commands. The caller must then check
     /// the files that a command created or changed.
     no_mediation: bool,
+}
+
+/// An instance and its waiter. The waiter may run for a moment after the instance was dropped.
+struct StartedInstance {
+    instance: Weak<SandboxInstance>,
+    waiter: PinnedProcess,
 }
 
 impl Sandbox {
@@ -348,13 +356,13 @@ impl Sandbox {
         // Holds the lock until the end. Otherwise a sandbox that is set up in the meantime would lose
         // its temporary files.
         let mut state = self.0.state.lock().await;
-        let programs = std::mem::take(&mut state.program_instances);
-        let programs = programs.iter().filter_map(Weak::upgrade);
-        for instance in std::mem::take(&mut state.command_instances)
-            .into_iter()
-            .chain(programs)
-        {
-            instance.close().await;
+        state.command_instances.clear();
+        for StartedInstance { instance, waiter } in std::mem::take(&mut state.started) {
+            match instance.upgrade() {
+                Some(instance) => instance.close().await,
+                // It was dropped, but its processes may still be ending.
+                None => waiter.wait_until_ended(FAREWELL).await,
+            }
         }
         scratch::remove(self.0.scratch.path());
     }
@@ -390,6 +398,7 @@ impl Sandbox {
             .0
             .set_up_strongest(&mut state, &purpose, sockets)
             .await?;
+        state.add_started(&instance);
         state.command_instances.push(Arc::clone(&instance));
         Ok(instance)
     }
@@ -412,10 +421,7 @@ impl Sandbox {
             .0
             .set_up_strongest(&mut state, &purpose, sockets)
             .await?;
-        state
-            .program_instances
-            .retain(|instance| instance.strong_count() > 0);
-        state.program_instances.push(Arc::downgrade(&instance));
+        state.add_started(&instance);
         let not_started = || SandboxError::Program(io::ErrorKind::BrokenPipe.into());
         let (shell, guard) = started.ok_or_else(not_started)?;
         Ok((instance, shell, guard))
@@ -439,6 +445,18 @@ impl Sandbox {
         state
             .command_instances
             .retain(|instance| !Arc::ptr_eq(instance, broken));
+    }
+}
+
+impl SandboxState {
+    /// Adds an instance to those that [`Sandbox::close`] ends, and removes those that have ended.
+    fn add_started(&mut self, instance: &Arc<SandboxInstance>) {
+        self.started.retain(|started| started.waiter.is_alive());
+        let waiter = PinnedProcess::from_pid(instance.pid());
+        self.started.extend(waiter.map(|waiter| StartedInstance {
+            instance: Arc::downgrade(instance),
+            waiter,
+        }));
     }
 }
 

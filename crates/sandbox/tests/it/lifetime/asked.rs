@@ -200,6 +200,27 @@ async fn closing_ends_what_runs_and_a_later_command_gets_a_new_sandbox() {
 }
 
 #[tokio::test]
+async fn closing_ends_sandboxes_that_another_one_has_replaced() {
+    let place = place(Mechanism::Namespaces);
+    let path = place.dir.path().display().to_string();
+    for round in 0..6 {
+        let profile = place.workspace();
+        let running = start(&place, &profile, &mark(), "echo ready; sleep 1000").await;
+        let mut other = profile.clone();
+        if let SandboxProfile::Workspace(workspace) = &mut other {
+            workspace.hidden.push(place.path("hidden"));
+        }
+        assert_eq!(place.run(&other, "echo replaced").await.text, "replaced\n");
+        // Its owner has given the old sandbox up, or still has it.
+        let kept = (round % 2 == 0).then_some(running);
+        place.sandbox.close().await;
+        assert_eq!(marked(&path), [], "round {round}");
+        assert!(!place.dir.path().join("scratch").exists());
+        drop(kept);
+    }
+}
+
+#[tokio::test]
 async fn a_start_that_is_given_up_leaves_nothing() {
     let place = place(Mechanism::Namespaces);
     let path = place.dir.path().display().to_string();
