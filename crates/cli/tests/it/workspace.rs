@@ -13,7 +13,7 @@ use crate::sources::SourceFile;
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 15] = [
+const GRAPH: [(&str, &[&str]); 17] = [
     (
         "haft-cli",
         &[
@@ -88,6 +88,8 @@ const GRAPH: [(&str, &[&str]); 15] = [
         &["haft-contract", "haft-engine", "haft-sandbox"],
     ),
     ("haft-models", &["haft-contract"]),
+    ("haft-journal", &["haft-witness"]),
+    ("haft-sandbox", &["haft-witness"]),
     ("haft-protocol", &["haft-contract"]),
     (
         "haft-tools",
