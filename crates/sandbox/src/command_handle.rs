@@ -1,6 +1,13 @@
 //! A running command.
 
-use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -24,6 +31,7 @@ pub struct CommandHandle {
     ended: Option<CommandEnd>,
     exceeded: Option<ExceededLimit>,
     finished: bool,
+    witness_failure: Option<String>,
     /// The deadline for the end of all its processes.
     due: Option<KillDeadline>,
     instance: Arc<SandboxInstance>,
@@ -104,7 +112,7 @@ impl CommandHandle {
     pub(crate) async fn start(
         instance: Arc<SandboxInstance>,
         mut shell: WaitingShell,
-        order: &GuardOrder,
+        (order, files): (&GuardOrder, &[OwnedFd]),
         names: Option<NamePolicy>,
     ) -> io::Result<Self> {
         // Either the shell and its guard are running, or both have exited, which is known
@@ -115,6 +123,8 @@ impl CommandHandle {
         if !instance.is_current() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        shell.guard.send_files(&files)?;
         shell.guard.send(order)?;
         shell.guard.flush_orders().await?;
         let output = CommandOutput::new(shell.output, guard.fences.pop());
@@ -143,6 +153,7 @@ impl CommandHandle {
             ended: None,
             exceeded: None,
             finished: false,
+            witness_failure: None,
             due: None,
             instance,
         }
@@ -174,6 +185,12 @@ impl CommandHandle {
     /// the kernel does not support that, the caller must check the changed files afterwards.
     pub fn is_mediated(&self) -> bool {
         self.guard_state.mediated
+    }
+
+    /// Returns the reason why the guard did not record every change of the command. Known when all
+    /// processes have ended.
+    pub fn witness_failure(&self) -> Option<&str> {
+        self.witness_failure.as_deref()
     }
 
     /// Returns the separate network of the command. `None` if the command uses the machine's network,
@@ -239,7 +256,11 @@ impl CommandHandle {
             },
         };
         match event {
-            None | Some(GuardEvent::Gone) => self.finished = true,
+            None => self.finished = true,
+            Some(GuardEvent::Gone { witness_failure }) => {
+                self.witness_failure = witness_failure;
+                self.finished = true;
+            }
             Some(GuardEvent::Asks { id, used }) => {
                 let names = self.names.as_ref();
                 let permitted = names.is_some_and(|names| names.allows(&used));

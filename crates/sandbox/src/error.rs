@@ -22,6 +22,9 @@ pub enum SandboxError {
         /// The best mechanism that works.
         found: Mechanism,
     },
+    /// No guard can store what a command changes.
+    #[error("what the command changes cannot be stored for undo here")]
+    NoWitness,
     /// The shell could not be started, or did not answer.
     #[error("the shell cannot be started: {0}")]
     Shell(#[source] io::Error),

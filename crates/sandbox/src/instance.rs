@@ -31,7 +31,7 @@ use tokio::{
 
 use crate::{
     CommandHandle, Mechanism, ProcessTimeouts, SandboxError, SandboxProfile, SandboxSetup,
-    ShellCommand,
+    ShellCommand, WitnessRequest,
     child::ARGUMENT,
     guard_link::GuardLink,
     network::{GateLogEntry, ListenerGuard, Proxy, ProxyOptions, RuleGate},
@@ -67,6 +67,8 @@ pub(crate) struct SandboxInstance {
     proxy: Option<Proxy>,
     /// Whether shells may wait for their command, because no other command can reach them.
     is_isolated: AtomicBool,
+    /// Whether guards can store what a command changes.
+    is_witnessing: AtomicBool,
     scratch: Arc<ScratchFolder>,
 }
 
@@ -169,6 +171,7 @@ impl SandboxInstance {
             waiting: Mutex::default(),
             proxy,
             is_isolated: AtomicBool::new(false),
+            is_witnessing: AtomicBool::new(false),
             scratch,
         })
     }
@@ -269,26 +272,45 @@ impl SandboxInstance {
         self.is_isolated.store(isolated, Ordering::Relaxed);
     }
 
+    /// Records whether guards can store what a command changes.
+    pub(crate) fn set_witnessing(&self, witnessing: bool) {
+        self.is_witnessing.store(witnessing, Ordering::Relaxed);
+    }
+
+    /// Returns the folder where guards may store files for undo.
+    pub(crate) fn witness_store(&self) -> Option<&Path> {
+        self.plan.witness_store.as_deref()
+    }
+
     /// Lets the proxy serve one more listener: that of a command with its own network.
     pub(crate) fn accept_from(&self, listener: TcpListener) -> io::Result<Option<ListenerGuard>> {
         let proxy = self.proxy.as_ref();
         proxy.map(|proxy| proxy.accept_from(listener)).transpose()
     }
 
+    /// Returns whether guards here store what a command changes.
+    pub(crate) fn has_witness(&self) -> bool {
+        self.is_witnessing.load(Ordering::Relaxed)
+    }
+
     /// Sends a command to a waiting shell, and prepares another shell.
     pub(crate) async fn start(
         self: &Arc<Self>,
         command: &ShellCommand,
+        witness: Option<&WitnessRequest>,
     ) -> io::Result<CommandHandle> {
         if command.text.contains('\0') {
             let text = "the command contains a NUL byte, which no command line can: remove it";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
+        let (witness, files) = witness.map(WitnessRequest::order).transpose()?.unzip();
+        let files = files.unwrap_or_default();
         let order = GuardOrder::Run {
             cwd: command.cwd.clone().into(),
             sourced: command.source_file.clone().map(Into::into),
             text: command.text.clone(),
             judged: command.name_policy.is_some(),
+            witness,
         };
         let mut retries = 0;
         let handle = loop {
@@ -299,7 +321,7 @@ impl SandboxInstance {
                 None => self.shell()?,
             };
             let names = command.name_policy.clone();
-            let starting = CommandHandle::start(Arc::clone(self), shell, &order, names);
+            let starting = CommandHandle::start(Arc::clone(self), shell, (&order, &files), names);
             let started = match timeout(self.timeouts.start, starting).await {
                 Ok(started) => started,
                 // The guard seems to be stopped. It may still run the command, so no other guard

@@ -45,6 +45,7 @@ mod guarded_names;
 mod guarded_server;
 mod instance;
 mod limits;
+mod mechanism;
 mod mechanism_probe;
 mod memory;
 pub mod network;
@@ -59,6 +60,7 @@ mod scratch;
 mod scratch_lease;
 mod sockets;
 mod waiting_shell;
+mod witness;
 
 pub use command_handle::{CommandEnd, CommandHandle, ExitKind, RefusedWrite};
 pub use command_network::{CommandNetwork, NetworkId};
@@ -70,6 +72,7 @@ pub use guarded_names::{
 };
 pub use guarded_server::{end_group, end_guarded, guarded};
 pub use limits::{ExceededLimit, ResourceLimits};
+pub use mechanism::Mechanism;
 pub use mechanism_probe::{available, is_doubtful, strongest};
 pub use memory::trim_freed_buffers;
 pub use output::CommandOutput;
@@ -79,10 +82,10 @@ pub use profile::{
     ClosedDirectories, ReadOnlyProfile, SandboxNetwork, SandboxProfile, WorkspaceProfile,
 };
 pub use sandbox::{
-    Mechanism, ProcessTimeouts, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand,
-    system_shell,
+    ProcessTimeouts, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand, system_shell,
 };
 pub use scratch_lease::ScratchLease;
+pub use witness::{WitnessLimits, WitnessRequest};
 
 /// The port of the proxy on the loopback interface of commands with [`SandboxNetwork::Proxy`].
 pub const PROXY_PORT: u16 = 3128;

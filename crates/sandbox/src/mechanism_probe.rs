@@ -63,6 +63,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
             there: Vec::new(),
             sockets: Vec::new(),
             resources: ResourceLimits::default(),
+            witness_store: None,
         };
         instance::can_set_up(program, &plan)
     });

@@ -21,7 +21,9 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{ExceededLimit, Mechanism, NameUse, NetworkId, ResourceLimits, SandboxProfile};
+use crate::{
+    ExceededLimit, Mechanism, NameUse, NetworkId, ResourceLimits, SandboxProfile, WitnessLimits,
+};
 
 /// The maximum size of a packet. Larger data (a large environment) goes through a file.
 const PACKET: usize = 4096;
@@ -55,6 +57,8 @@ pub(crate) struct SandboxPlan {
     pub(crate) sockets: Vec<PathBuf>,
     /// The most that each command may use.
     pub(crate) resources: ResourceLimits,
+    /// The folder where guards may store files for undo, if they are to do that.
+    pub(crate) witness_store: Option<PathBuf>,
 }
 
 impl SandboxPlan {
@@ -62,6 +66,14 @@ impl SandboxPlan {
     pub(crate) fn is_mediated(&self) -> bool {
         self.mediates
             && matches!(&self.profile, SandboxProfile::Workspace(workspace) if workspace.guarded.is_some())
+    }
+
+    /// Returns the directories in which commands may write.
+    pub(crate) fn writable(&self) -> &[PathBuf] {
+        match &self.profile {
+            SandboxProfile::Workspace(workspace) => &workspace.writable,
+            SandboxProfile::ReadOnly(_) | SandboxProfile::Full => &[],
+        }
     }
 }
 
@@ -88,13 +100,15 @@ pub(crate) enum KeeperReply {
 /// The messages to the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum GuardOrder {
-    /// Runs a command in the shell.
+    /// Runs a command in the shell. Sent first, after a byte with open files.
     Run {
         cwd: OsBytes,
         sourced: Option<OsBytes>,
         text: String,
         /// Whether our process answers questions about guarded names. If not, none may be used.
         judged: bool,
+        /// What to store about the command's changes. The open files for it were sent before.
+        witness: Option<WitnessOrder>,
     },
     /// Sent first to the guard of a program, after a byte with its open files.
     Program {
@@ -123,6 +137,15 @@ pub(crate) enum GuardOrder {
     },
 }
 
+/// What a guard stores about the changes of its command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WitnessOrder {
+    /// The recorded directories. Their handles were sent after those of the log and of the directory
+    /// for stored files.
+    pub(crate) roots: Vec<OsBytes>,
+    pub(crate) limits: WitnessLimits,
+}
+
 /// The messages from the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum GuardEvent {
@@ -133,6 +156,8 @@ pub(crate) enum GuardEvent {
         apart: bool,
         /// Whether the command creates and changes files only through its guard.
         mediated: bool,
+        /// Whether the guard can store what the command changes.
+        witnesses: bool,
         /// The number of fences. If files are hidden from the command, its output may be used only
         /// after the guard has confirmed on a fence that they were not readable; each pipe has a
         /// fence. 0 if no files are hidden.
@@ -165,7 +190,10 @@ pub(crate) enum GuardEvent {
         refused: Vec<(OsBytes, bool)>,
     },
     /// No process of the command is left.
-    Gone,
+    Gone {
+        /// The reason why not every change was recorded.
+        witness_failure: Option<String>,
+    },
 }
 
 /// The answers of a guard on a fence, one byte each. Our process sends a byte after it has read
@@ -270,6 +298,31 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<Owne
         .collect();
     bytes.truncate(received.bytes);
     Ok((received.bytes > 0).then_some((bytes, files)))
+}
+
+/// Receives one byte with its open files; blocks. Fails if the other side has closed the stream.
+pub(crate) fn receive_files(socket: impl AsFd) -> io::Result<Vec<OwnedFd>> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut piece = [IoSliceMut::new(&mut byte)];
+        match recvmsg(&socket, &mut piece, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => {}
+            received => break received?,
+        }
+    };
+    if received.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::Error::other("not all open files arrived"));
+    }
+    let files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    Ok(files.flatten().collect())
 }
 
 /// Encodes a message as a frame.

@@ -11,17 +11,17 @@ use std::{
     os::fd::BorrowedFd,
     path::{Path, PathBuf},
     sync::{
-        Arc, Weak,
+        Arc, PoisonError, Weak,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::{
-    CommandHandle, NamePolicy, ResourceLimits, SandboxError, SandboxProfile,
+    CommandHandle, Mechanism, NamePolicy, ResourceLimits, SandboxError, SandboxProfile,
+    WitnessRequest,
     instance::{FAREWELL, SandboxInstance},
     network::{GateLogEntry, NetworkGate},
     process_tree::PinnedProcess,
@@ -102,85 +102,6 @@ pub fn system_shell() -> Option<PathBuf> {
 pub type ProfileEnvironment =
     Arc<dyn Fn(&SandboxProfile) -> Vec<(OsString, OsString)> + Send + Sync>;
 
-/// The mechanisms that confine commands, from the strictest to the weakest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Mechanism {
-    /// Our own namespaces, with Landlock and a system call filter.
-    Namespaces,
-    /// Like [`Namespaces`](Self::Namespaces), but bubblewrap creates the namespaces. For systems that
-    /// allow only bubblewrap to do so. Two gaps: a command can replace a symlink to a control file,
-    /// and root can change modes and times of the six device files.
-    Bubblewrap,
-    /// Only Landlock and the system call filter. Commands can still:
-    /// - change modes, owners and times of files, and remove control files
-    /// - read hidden files in the working directories, and others through their other names
-    /// - connect to sockets of other programs, see their command lines, and lower their priority
-    /// - as root, read disks
-    Reduced,
-    /// No confinement.
-    None,
-}
-
-impl Mechanism {
-    /// Returns the human-readable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Namespaces => "namespaces",
-            Self::Bubblewrap => "bubblewrap",
-            Self::Reduced => "reduced (Landlock and seccomp only)",
-            Self::None => "none",
-        }
-    }
-
-    /// Returns what commands can still do because the mechanism lacks guarantees, as text for users.
-    /// Empty for [`Namespaces`](Self::Namespaces), and for [`Bubblewrap`](Self::Bubblewrap), whose
-    /// two small gaps are not reported.
-    pub fn missing_guarantees(self) -> &'static [&'static str] {
-        match self {
-            Self::Namespaces | Self::Bubblewrap => &[],
-            Self::Reduced => &[
-                "modes, owners and times of all your files can be changed",
-                "hidden files in the working directories can be read, and others through their other names",
-                "files that control other programs can be removed from the working directories",
-                "sockets of other programs can be reached",
-                "other processes can be seen and slowed down",
-            ],
-            Self::None => &[
-                "all your files can be read and changed",
-                "every host can be reached",
-                "your other processes can be ended",
-            ],
-        }
-    }
-
-    /// Returns a warning for the user, on one line; `None` if
-    /// [`missing_guarantees`](Self::missing_guarantees) is empty.
-    pub fn warning(self) -> Option<String> {
-        let summary = match self {
-            Self::Namespaces | Self::Bubblewrap => return None,
-            Self::Reduced => "commands are confined only in part here, by Landlock and seccomp",
-            Self::None => {
-                "commands are not confined here at all, so haft asks you even about read-only \
-                 ones"
-            }
-        };
-        let holes = self.missing_guarantees().join("; ");
-        Some(format!(
-            "{summary}. Risks: {holes}. Run `haft doctor` for the reason"
-        ))
-    }
-
-    /// Returns the mechanism to try if this one does not work.
-    fn next_weaker(self) -> Option<Self> {
-        match self {
-            Self::Namespaces => Some(Self::Bubblewrap),
-            Self::Bubblewrap => Some(Self::Reduced),
-            Self::Reduced => Some(Self::None),
-            Self::None => None,
-        }
-    }
-}
-
 /// A command and its working directory.
 #[derive(Debug, Clone)]
 pub struct ShellCommand {
@@ -207,6 +128,8 @@ struct SandboxInner {
     /// Declared before the instances so that it is dropped first: the last instance to be dropped
     /// holds the last reference, and has the folder removed.
     scratch: Arc<ScratchFolder>,
+    /// The folder where guards store files for undo.
+    witness_store: std::sync::Mutex<Option<PathBuf>>,
     state: Mutex<SandboxState>,
 }
 
@@ -268,6 +191,7 @@ impl Sandbox {
             scratch: Arc::new(ScratchFolder::new(setup.scratch.clone())),
             setup,
             timeouts: limits,
+            witness_store: std::sync::Mutex::default(),
             state: Mutex::default(),
         }))
     }
@@ -292,11 +216,54 @@ impl Sandbox {
         command: ShellCommand,
         weakest: Mechanism,
     ) -> Result<CommandHandle, SandboxError> {
+        self.start_in_instance(profile, &command, weakest, None)
+            .await
+    }
+
+    /// Like [`Sandbox::start_no_weaker`], but the guard stores what the command changes. Fails with
+    /// [`SandboxError::NoWitness`] if no guard can do that here; see [`Self::can_witness`].
+    pub async fn start_witnessed(
+        &self,
+        profile: &SandboxProfile,
+        command: ShellCommand,
+        weakest: Mechanism,
+        witness: &WitnessRequest,
+    ) -> Result<CommandHandle, SandboxError> {
+        self.start_in_instance(profile, &command, weakest, Some(witness))
+            .await
+    }
+
+    /// Sets the folder where guards store files for undo; `None`: nowhere. It must exist as long as
+    /// commands are started. Sandboxes that are set up already are replaced.
+    pub fn set_witness_store(&self, store: Option<PathBuf>) {
+        let known = self.0.witness_store.lock();
+        *known.unwrap_or_else(PoisonError::into_inner) = store;
+    }
+
+    /// Returns whether guards can store what a command with this profile changes. Sets up the sandbox
+    /// of the profile.
+    pub async fn can_witness(&self, profile: &SandboxProfile) -> Result<bool, SandboxError> {
+        if !matches!(profile, SandboxProfile::Workspace(_)) || self.0.witness_store().is_none() {
+            return Ok(false);
+        }
+        Ok(self.find_or_set_up(profile).await?.has_witness())
+    }
+
+    async fn start_in_instance(
+        &self,
+        profile: &SandboxProfile,
+        command: &ShellCommand,
+        weakest: Mechanism,
+        witness: Option<&WitnessRequest>,
+    ) -> Result<CommandHandle, SandboxError> {
         // If the processes of an instance were killed from outside, another one is set up, at most
         // twice.
         for _ in 0..2 {
             let instance = self.instance_no_weaker(profile, weakest).await?;
-            match instance.start(&command).await {
+            if witness.is_some() && !instance.has_witness() {
+                return Err(SandboxError::NoWitness);
+            }
+            match instance.start(command, witness).await {
                 Ok(handle) => return Ok(handle),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     self.remove_instance(&instance).await;
@@ -310,7 +277,11 @@ impl Sandbox {
             }
         }
         let instance = self.instance_no_weaker(profile, weakest).await?;
-        instance.start(&command).await.map_err(SandboxError::Shell)
+        if witness.is_some() && !instance.has_witness() {
+            return Err(SandboxError::NoWitness);
+        }
+        let started = instance.start(command, witness).await;
+        started.map_err(SandboxError::Shell)
     }
 
     /// Returns the instance for commands with this profile. Fails if its mechanism is weaker than
@@ -356,7 +327,7 @@ impl Sandbox {
         // Holds the lock until the end. Otherwise a sandbox that is set up in the meantime would lose
         // its temporary files.
         let mut state = self.0.state.lock().await;
-        state.command_instances.clear();
+        let command_instances = std::mem::take(&mut state.command_instances);
         for StartedInstance { instance, waiter } in std::mem::take(&mut state.started) {
             match instance.upgrade() {
                 Some(instance) => instance.close().await,
@@ -364,6 +335,7 @@ impl Sandbox {
                 None => waiter.wait_until_ended(FAREWELL).await,
             }
         }
+        drop(command_instances);
         scratch::remove(self.0.scratch.path());
     }
 
@@ -380,7 +352,10 @@ impl Sandbox {
     ) -> Result<Arc<SandboxInstance>, SandboxError> {
         let mut state = self.0.state.lock().await;
         let sockets = sockets_to_hide(profile, &self.0.setup.scratch);
-        let is_suitable = |instance: &Arc<SandboxInstance>| instance.matches(profile, &sockets);
+        let store = self.0.witness_store_of(profile);
+        let is_suitable = |instance: &Arc<SandboxInstance>| {
+            instance.matches(profile, &sockets) && instance.witness_store() == store.as_deref()
+        };
         if let Some(instance) = state
             .command_instances
             .iter()
@@ -487,6 +462,9 @@ impl SandboxInner {
             }
             let mut plan = self.make_plan(profile, mechanism, sockets.clone(), scratch.path());
             plan.program = matches!(purpose, SandboxPurpose::Program(_));
+            if !plan.program {
+                plan.witness_store = self.witness_store_of(profile);
+            }
             plan.own_processes = !state.no_pid_namespaces && mechanism < Mechanism::Reduced;
             plan.mediates = !state.no_mediation;
             let failure = match self.try_set_up(purpose, plan, Arc::clone(scratch)).await {
@@ -612,6 +590,20 @@ impl SandboxInner {
             snapshot: self.setup.snapshot.clone(),
             sockets,
             resources: self.setup.resource_limits,
+            witness_store: None,
+        }
+    }
+
+    fn witness_store(&self) -> Option<PathBuf> {
+        let store = self.witness_store.lock();
+        store.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the folder where guards of commands with this profile store files for undo.
+    fn witness_store_of(&self, profile: &SandboxProfile) -> Option<PathBuf> {
+        match profile {
+            SandboxProfile::Workspace(_) => self.witness_store(),
+            SandboxProfile::ReadOnly(_) | SandboxProfile::Full => None,
         }
     }
 }

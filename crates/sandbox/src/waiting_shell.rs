@@ -73,10 +73,12 @@ impl WaitingShell {
             Some(GuardEvent::Standing {
                 apart,
                 mediated,
+                witnesses,
                 fences,
                 network,
             }) => {
                 instance.set_isolated(apart);
+                instance.set_witnessing(witnesses);
                 let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
                 let fences: io::Result<Vec<_>> = (0..fences)
                     .map(|_| stream(self.guard.file().ok_or(io::ErrorKind::NotFound)?))

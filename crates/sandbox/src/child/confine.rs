@@ -73,11 +73,17 @@ pub(super) struct PreparedConfinement {
     mediated: Option<BpfProgram>,
     /// Whether Landlock is the only protection of files.
     only_landlock: bool,
+    /// The guard may write to the folder for undo.
+    witnesses: bool,
 }
 
 impl PreparedConfinement {
     /// Prepares the restrictions. `None` means that commands of this plan are not confined.
-    pub(super) fn prepare(plan: &SandboxPlan) -> Result<Option<Self>, SetupFailure> {
+    /// `witness_store` is the folder where guards store files for undo.
+    pub(super) fn prepare(
+        plan: &SandboxPlan,
+        witness_store: Option<&OwnedFd>,
+    ) -> Result<Option<Self>, SetupFailure> {
         if plan.mechanism == Mechanism::None || plan.profile == SandboxProfile::Full {
             return Ok(None);
         }
@@ -87,13 +93,14 @@ impl PreparedConfinement {
             filters.push(filter::unmediated()?);
         }
         Ok(Some(Self {
-            guard: landlock(plan, WriteRules::Everything)?,
+            guard: landlock(plan, WriteRules::Everything, witness_store)?,
             shell: mediated
-                .then(|| landlock(plan, WriteRules::Elsewhere))
+                .then(|| landlock(plan, WriteRules::Elsewhere, None))
                 .transpose()?,
             filters,
             mediated: mediated.then(filter::mediated).transpose()?,
             only_landlock: plan.mechanism == Mechanism::Reduced,
+            witnesses: mediated && witness_store.is_some(),
         }))
     }
 
@@ -115,6 +122,7 @@ impl PreparedConfinement {
         Ok(EnforcedConfinement {
             is_isolated: status == RulesetStatus::FullyEnforced,
             mediated: self.mediated.is_some() && status != RulesetStatus::NotEnforced,
+            witnesses: self.witnesses,
         })
     }
 
@@ -152,6 +160,8 @@ pub(super) struct EnforcedConfinement {
     pub(super) is_isolated: bool,
     /// Whether the command creates and changes files only through its guard.
     pub(super) mediated: bool,
+    /// Whether the guard may store what the command changes.
+    pub(super) witnesses: bool,
 }
 
 /// Hides the memory and open files of this process from other processes of the same user. A program
@@ -193,7 +203,11 @@ enum WriteRules {
 
 /// Builds the Landlock rules: writing only where the profile allows it, and no signals to, and no
 /// abstract sockets of, processes outside.
-fn landlock(plan: &SandboxPlan, writing: WriteRules) -> Result<RulesetCreated, SetupFailure> {
+fn landlock(
+    plan: &SandboxPlan,
+    writing: WriteRules,
+    witness_store: Option<&OwnedFd>,
+) -> Result<RulesetCreated, SetupFailure> {
     let reads = AccessFs::from_read(RIGHTS);
     let all = AccessFs::from_all(RIGHTS);
     let others = reads | AccessFs::MakeSock | AccessFs::IoctlDev;
@@ -228,6 +242,9 @@ fn landlock(plan: &SandboxPlan, writing: WriteRules) -> Result<RulesetCreated, S
             ruleset = ruleset.handle_access(AccessNet::from_all(RIGHTS))?;
         }
         let mut ruleset = ruleset.create()?;
+        if let Some(store) = witness_store {
+            ruleset = ruleset.add_rule(PathBeneath::new(store, all))?;
+        }
         rules.extend(readable.iter().map(|path| (path.as_path(), reads)));
         for (path, rights) in rules {
             if let Ok(opened) = PathFd::new(path) {

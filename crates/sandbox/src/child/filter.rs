@@ -189,9 +189,29 @@ const NAMING_HERE: &[i64] = &[libc::SYS_renameat];
 /// The number of this call, which `libc` does not list; it is the same on all architectures.
 pub(super) const FCHMODAT2: i64 = 452;
 
-/// Calls that change the metadata of a file by its path. The kernel allows or refuses them; the
-/// guard only records the ones that the kernel will refuse.
-const DESCRIBING: &[i64] = &[libc::SYS_fchmodat, FCHMODAT2, libc::SYS_fchownat];
+/// Calls that change the metadata of a file. The guard performs those that name it by a path. Those
+/// on an open file are left to the kernel once the guard has stored the old metadata.
+const DESCRIBING: &[i64] = &[
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fchmod,
+    libc::SYS_fchown,
+    libc::SYS_fsetxattr,
+    libc::SYS_fremovexattr,
+];
+
+/// The ioctl requests that change the metadata of an open file: `FS_IOC_SETFLAGS`, its form for
+/// 32-bit programs, and `FS_IOC_FSSETXATTR`.
+const DESCRIBING_REQUESTS: [u32; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
+
+/// The numbers of newer calls that change metadata, which `libc` does not list: `setxattrat`,
+/// `removexattrat` and `file_setattr`. They are the same on all architectures.
+const NEWER_DESCRIBING: [i64; 3] = [463, 466, 469];
 
 #[cfg(target_arch = "x86_64")]
 const DESCRIBING_HERE: &[i64] = &[
@@ -212,9 +232,11 @@ const OPENING: &[(i64, u32)] = &[(libc::SYS_open, 1), (libc::SYS_openat, 2)];
 const OPENING: &[(i64, u32)] = &[(libc::SYS_openat, 2)];
 
 /// Returns a filter that refuses `openat2`: its flags are in memory, so a filter cannot decide
-/// whether to pass it to the guard. Programs that use it have a fallback.
+/// whether to pass it to the guard. Also refuses newer forms of calls that the guard performs.
+/// Programs that use them fall back to the older calls.
 pub(super) fn unmediated() -> Result<BpfProgram, SetupFailure> {
-    let calls = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
+    let calls = NEWER_DESCRIBING.iter().chain(&[libc::SYS_openat2]);
+    let calls = calls.map(|call| (*call, Vec::new())).collect();
     compile(calls, libc::ENOSYS)
         .map_err(|error| SetupFailure::new("the filter of system calls", &error))
 }
@@ -249,6 +271,13 @@ pub(super) fn mediated() -> Result<BpfProgram, SetupFailure> {
         program.push(instruction(ANSWER, 0, 0, HAND_OVER));
         program.push(instruction(ANSWER, 0, 0, ALLOW));
     }
+    program.push(instruction(IF_EQUAL, 0, 8, number(libc::SYS_ioctl)?));
+    program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8));
+    for request in DESCRIBING_REQUESTS {
+        program.push(instruction(IF_EQUAL, 0, 1, request));
+        program.push(instruction(ANSWER, 0, 0, HAND_OVER));
+    }
+    program.push(instruction(ANSWER, 0, 0, ALLOW));
     // If the path of `utimensat` is null, as in most calls, the call changes an open file and is
     // not mediated.
     program.push(instruction(IF_EQUAL, 0, 6, number(libc::SYS_utimensat)?));

@@ -34,6 +34,7 @@ use super::{
     guard_sockets::GuardSockets,
     hidden_file_cover::HiddenFileCover,
     keeper::{SetupFailure, step},
+    mediate::{Mediator, Witness},
     mounts, program,
     shell::{GuardedShell, ShellReport},
 };
@@ -77,7 +78,10 @@ pub(super) fn run(params: GuardParams<'_>) -> i32 {
             }
             let all_ended = guard.reap();
             guard.release_remaining_output();
-            let _ = protocol::write(&mut guard.socket, &GuardEvent::Gone);
+            guard.keep_witness();
+            let witness = guard.witness.as_ref().filter(|_| all_ended);
+            let witness_failure = witness.and_then(Witness::end);
+            let _ = protocol::write(&mut guard.socket, &GuardEvent::Gone { witness_failure });
             i32::from(!all_ended)
         }
         Err(failed) => {
@@ -115,6 +119,8 @@ struct CommandGuard<'a> {
     uncovered: Option<PathBuf>,
     /// The refused writes of the command. Set when no further call can arrive.
     refused: Vec<RefusedWrite>,
+    /// The witness, while no mediator needs it.
+    witness: Option<Witness>,
     shell: GuardedShell,
     /// The pipe that the command writes to, until only the command needs it.
     output: Option<OwnedFd>,
@@ -202,6 +208,7 @@ impl<'a> CommandGuard<'a> {
         let ready = GuardEvent::Standing {
             apart: own || enforced.is_isolated,
             mediated: enforced.mediated,
+            witnesses: enforced.mediated && enforced.witnesses,
             fences,
             network,
         };
@@ -228,6 +235,7 @@ impl<'a> CommandGuard<'a> {
             sockets,
             uncovered: None,
             refused: Vec::new(),
+            witness: None,
             shell,
             // A program has its pipes already.
             output: (!plan.program).then_some(output),
@@ -304,8 +312,11 @@ impl<'a> CommandGuard<'a> {
             if has_call {
                 self.mediate()?;
             }
-            if no_more_calls && let Some(mediator) = self.shell.mediator.take() {
-                self.refused = mediator.refused();
+            if no_more_calls {
+                self.keep_witness();
+                if let Some(mediator) = self.shell.mediator.take() {
+                    self.refused = mediator.refused();
+                }
             }
             if has_report {
                 self.shell.read_report();
@@ -314,6 +325,11 @@ impl<'a> CommandGuard<'a> {
                 self.end()?;
             }
             if has_order {
+                // The open files for a command come before it.
+                let files = match self.ordered {
+                    true => Vec::new(),
+                    false => protocol::receive_files(&self.socket)?,
+                };
                 match protocol::read(&mut self.socket)? {
                     None => return Ok(WatchEnd::Unwanted),
                     Some(GuardOrder::Run {
@@ -321,8 +337,13 @@ impl<'a> CommandGuard<'a> {
                         sourced,
                         text,
                         judged,
+                        witness,
                     }) => {
                         self.asks = judged;
+                        if let (Some(order), Some(mediator)) = (witness, &mut self.shell.mediator) {
+                            let witness = Witness::new(&order, files, plan.writable())?;
+                            mediator.set_witness(Some(witness));
+                        }
                         let sourced = sourced.as_ref().map(OsBytes::as_slice);
                         self.start(cwd.as_slice(), sourced, &text)?;
                     }
@@ -474,12 +495,25 @@ impl<'a> CommandGuard<'a> {
         if self.shell.with_snapshot && !with_snapshot {
             report_missing_snapshot(plan.snapshot.as_deref(), output);
         }
-        self.shell = GuardedShell::start(plan, self.confinement, snapshot, &self.request, output)
+        let shell = GuardedShell::start(plan, self.confinement, snapshot, &self.request, output)
             .map_err(|failed| io::Error::other(failed.error))?;
+        self.keep_witness();
+        self.shell = shell;
+        if let Some(mediator) = &mut self.shell.mediator {
+            mediator.set_witness(self.witness.take());
+        }
         if self.ordered {
             self.send_command();
         }
         Ok(true)
+    }
+
+    /// Takes the witness from the mediator, which is about to be dropped.
+    fn keep_witness(&mut self) {
+        let mediator = self.shell.mediator.as_mut();
+        if let Some(witness) = mediator.and_then(Mediator::take_witness) {
+            self.witness = Some(witness);
+        }
     }
 
     /// Reports that the command's own process ended.

@@ -17,6 +17,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
+    fs::{Mode, OFlags, open},
     process::{
         Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_child_subreaper, setsid, wait,
         waitpid,
@@ -170,7 +171,8 @@ fn receive(socket: &OwnedFd) -> io::Result<(SandboxPlan, fs::File, OwnedFd)> {
 fn inside(socket: OwnedFd) -> i32 {
     let prepared = (|| {
         let (plan, output) = step("the plan", read_again)?;
-        let confinement = PreparedConfinement::prepare(&plan)?;
+        let store = open_witness_store(&plan);
+        let confinement = PreparedConfinement::prepare(&plan, store.as_ref())?;
         let listener = listener(&plan)?;
         Ok((plan, output, confinement, listener))
     })();
@@ -204,6 +206,8 @@ fn read_again() -> io::Result<(SandboxPlan, OwnedFd)> {
 
 /// Enters the namespaces of the sandbox and serves commands there.
 fn enter(channel: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: OwnedFd) -> i32 {
+    // The mounts of the sandbox may hide this folder.
+    let store = open_witness_store(plan);
     let entered = (|| {
         // Standard input is the waiter's socket.
         step("standard input", null_stdin)?;
@@ -220,7 +224,7 @@ fn enter(channel: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: OwnedFd)
         }
     })();
     match entered {
-        Ok(ForkSide::Child) => serve_commands(channel, plan, file, &waiter),
+        Ok(ForkSide::Child) => serve_commands(channel, plan, file, (&waiter, store.as_ref())),
         Ok(ForkSide::Parent(first)) => {
             // Only the first process may hold the socket. This process waits, so that the first one
             // does not stay a zombie.
@@ -231,13 +235,24 @@ fn enter(channel: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: OwnedFd)
     }
 }
 
+/// Opens the folder where guards store files for undo. Without it, guards store nothing.
+fn open_witness_store(plan: &SandboxPlan) -> Option<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(plan.witness_store.as_ref()?, flags, Mode::empty()).ok()
+}
+
 fn null_stdin() -> io::Result<()> {
     let null = fs::File::open("/dev/null")?;
     Ok(dup2_stdin(&null)?)
 }
 
 /// Serves commands in the finished sandbox.
-fn serve_commands(socket: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: &OwnedFd) -> i32 {
+fn serve_commands(
+    socket: OwnedFd,
+    plan: &SandboxPlan,
+    file: &fs::File,
+    (waiter, store): (&OwnedFd, Option<&OwnedFd>),
+) -> i32 {
     let mut plan = plan.clone();
     if let SandboxProfile::Workspace(workspace) = &mut plan.profile
         && plan.mechanism == Mechanism::Reduced
@@ -247,7 +262,7 @@ fn serve_commands(socket: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: 
         // network.
         workspace.network = SandboxNetwork::None;
     }
-    match ready(&socket, &plan) {
+    match ready(&socket, &plan, store) {
         Ok(confinement) => KeeperServer {
             plan: &plan,
             file,
@@ -263,6 +278,7 @@ fn serve_commands(socket: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: 
 fn ready(
     socket: &OwnedFd,
     plan: &SandboxPlan,
+    store: Option<&OwnedFd>,
 ) -> Result<Option<PreparedConfinement>, SetupFailure> {
     // Bubblewrap creates a network for each command.
     let listener = match plan.mechanism {
@@ -271,7 +287,7 @@ fn ready(
     };
     step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
     confine::secrecy()?;
-    let confinement = PreparedConfinement::prepare(plan)?;
+    let confinement = PreparedConfinement::prepare(plan, store)?;
     step("answering", || {
         let ready = serde_json::to_vec(&KeeperReply::Ready)?;
         let files: Vec<_> = listener.iter().map(AsFd::as_fd).collect();

@@ -2,8 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, IoSliceMut},
-    mem::MaybeUninit,
+    io,
     os::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
@@ -12,8 +11,6 @@ use std::{
     process::Command,
 };
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
-
 use super::{
     confine::PreparedConfinement,
     keeper::{SetupFailure, step},
@@ -21,7 +18,7 @@ use super::{
 };
 use crate::{
     fork::{default_signals, place_files},
-    protocol::{self, FILES, GuardOrder, OsBytes, SandboxPlan},
+    protocol::{self, GuardOrder, OsBytes, SandboxPlan},
 };
 
 /// The number of pipes that are read only after the guard's confirmation: standard output and
@@ -61,32 +58,7 @@ pub(super) fn start(
 
 /// Receives one byte with the open files, then the order.
 fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
-    let mut byte = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = loop {
-        let mut piece = [IoSliceMut::new(&mut byte)];
-        match recvmsg(
-            socket.as_fd(),
-            &mut piece,
-            &mut control,
-            RecvFlags::CMSG_CLOEXEC,
-        ) {
-            Err(rustix::io::Errno::INTR) => {}
-            received => break received?,
-        }
-    };
-    if received.bytes == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    if received.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(io::Error::other("not all open files arrived"));
-    }
-    let files = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => Some(files),
-        _ => None,
-    });
-    let files: Vec<OwnedFd> = files.flatten().collect();
+    let files = protocol::receive_files(&*socket)?;
     let Some(GuardOrder::Program {
         program,
         arguments,

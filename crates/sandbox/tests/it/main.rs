@@ -24,3 +24,4 @@ mod running;
 mod scenarios;
 mod setting;
 mod soak;
+mod witness;

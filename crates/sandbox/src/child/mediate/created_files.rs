@@ -3,64 +3,35 @@
 use std::{
     cell::RefCell,
     collections::HashSet,
-    ffi::OsStr,
     fs,
-    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, StatxFlags, statx};
+use haft_witness::FileId;
 
 use super::perform::NameLocation;
 
-/// The identity of a file. Differs from that of a later file with the same inode number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct CreatedFileId {
-    device: (u32, u32),
-    number: u64,
-    /// The birth time, if the file system stores it.
-    born: Option<(i64, u32)>,
-}
-
-impl CreatedFileId {
-    /// Returns the identity of a directory entry, without following symlinks, or of the file itself
-    /// if the name is empty.
-    pub(super) fn from_entry(file: impl AsFd, name: &OsStr) -> Option<Self> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
-        let wanted = StatxFlags::INO | StatxFlags::BTIME;
-        let found = statx(file, name, flags, wanted).ok()?;
-        let birth = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
-        Some(Self {
-            device: (found.stx_dev_major, found.stx_dev_minor),
-            number: found.stx_ino,
-            born: StatxFlags::from_bits_retain(found.stx_mask)
-                .contains(StatxFlags::BTIME)
-                .then_some(birth),
-        })
-    }
-}
-
 /// The files that a command has created under guarded names.
 #[derive(Default)]
-pub(super) struct CreatedFiles(RefCell<HashSet<CreatedFileId>>);
+pub(super) struct CreatedFiles(RefCell<HashSet<FileId>>);
 
 impl CreatedFiles {
-    pub(super) fn record(&self, file: Option<CreatedFileId>) {
+    pub(super) fn record(&self, file: Option<FileId>) {
         self.0.borrow_mut().extend(file);
     }
 
-    pub(super) fn remove(&self, file: Option<CreatedFileId>) {
+    pub(super) fn remove(&self, file: Option<FileId>) {
         if let Some(file) = file {
             self.0.borrow_mut().remove(&file);
         }
     }
 
     /// Returns the identity of the file at this place, if the command has created it.
-    pub(super) fn known(&self, place: &NameLocation) -> Option<CreatedFileId> {
+    pub(super) fn known(&self, place: &NameLocation) -> Option<FileId> {
         if self.0.borrow().is_empty() {
             return None;
         }
-        let found = CreatedFileId::from_entry(&place.directory, &place.name)?;
+        let found = FileId::of(&place.directory, &place.name)?;
         self.0.borrow().contains(&found).then_some(found)
     }
 }
@@ -123,22 +94,5 @@ mod tests {
             assert_eq!(kept.includes(path), includes, "{path:?}");
             assert_eq!(kept.holds(path), holds, "{path:?}");
         }
-    }
-
-    #[test]
-    fn a_file_is_told_from_another_of_its_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let directory = fs::File::open(dir.path()).unwrap();
-        let path = dir.path().join("a");
-        let of = || CreatedFileId::from_entry(&directory, OsStr::new("a"));
-        assert_eq!(of(), None);
-        fs::write(&path, "").unwrap();
-        let first = of();
-        assert!(first.is_some());
-        let open = fs::File::open(&path).unwrap();
-        assert_eq!(CreatedFileId::from_entry(&open, OsStr::new("")), first);
-        fs::write(dir.path().join("b"), "").unwrap();
-        fs::rename(dir.path().join("b"), &path).unwrap();
-        assert_ne!(of(), first);
     }
 }

@@ -10,7 +10,8 @@
 //! - [`Mediator`]: receives calls, and stores those that wait for an answer about a name
 //! - `caller`: the thread that made a call
 //! - `ask`: questions about guarded names
-//! - `perform`: carries calls out; `rename`: moves and removes files
+//! - `perform`: carries calls out; `create`, `rename`, `metadata`: some kinds of calls
+//! - `witness`: stores the old state of everything that changes, for undo
 //! - `connect`: makes connections for the command
 //! - `created_files`: the files that the command has created, and the paths that it must not change
 //! - `refused_writes`: the writes that were refused
@@ -18,10 +19,13 @@
 mod ask;
 mod caller;
 mod connect;
+mod create;
 mod created_files;
+mod metadata;
 mod perform;
 mod refused_writes;
 mod rename;
+mod witness;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -32,6 +36,7 @@ use std::{
 
 use rustix::io::Errno;
 
+pub(super) use self::witness::Witness;
 use self::{
     connect::MediatedConnection,
     created_files::{CreatedFiles, ImmutablePaths},
@@ -55,6 +60,8 @@ pub(super) struct Mediator {
     immutable: ImmutablePaths,
     created: CreatedFiles,
     refused: RefusedWrites,
+    /// Stores what the command changes, if our process wants that.
+    witness: Option<Witness>,
     scratch: PathBuf,
     /// Calls that wait for a decision of our process, by the number of the question.
     parked: HashMap<u32, ParkedCall>,
@@ -108,6 +115,7 @@ impl Mediator {
             immutable,
             created: CreatedFiles::default(),
             refused: RefusedWrites::default(),
+            witness: None,
             scratch: plan.scratch.clone(),
             parked: HashMap::new(),
             next: 0,
@@ -119,6 +127,16 @@ impl Mediator {
     /// Returns the descriptor that becomes readable when a call arrives.
     pub(super) fn listener(&self) -> &OwnedFd {
         &self.listener
+    }
+
+    /// Stores what the command changes from now on.
+    pub(super) fn set_witness(&mut self, witness: Option<Witness>) {
+        self.witness = witness;
+    }
+
+    /// Returns the witness, and stores nothing from now on.
+    pub(super) fn take_witness(&mut self) -> Option<Witness> {
+        self.witness.take()
     }
 
     /// Returns the writes that were refused so far, by the guard or by the kernel.

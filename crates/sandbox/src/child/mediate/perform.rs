@@ -10,18 +10,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use haft_witness::FileId;
 use rustix::{
     fs::{
-        AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, ftruncate,
-        linkat, mkdirat, mknodat, open, openat, openat2, readlinkat, symlinkat,
+        AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, ftruncate, open, openat,
+        openat2, readlinkat,
     },
     io::Errno,
 };
 
 use super::{
     MediationOutcome, Mediator,
-    caller::{CallingThread, exists, handle_path, low, own_descriptor, real, reopen},
-    created_files::CreatedFileId,
+    caller::{CallingThread, exists, low, own_descriptor, real, reopen},
+    metadata::{MetadataChange, MetadataTarget, TimeFormat},
     refused_writes::unseen,
 };
 use crate::{
@@ -109,6 +110,12 @@ impl<'a> CallMediation<'a> {
         const HERE: u64 = libc::AT_FDCWD as u64;
         let mode = |argument: u64| Mode::from_raw_mode(low(argument).unsigned_abs() & 0o7777);
         let flags = |argument: u64| OFlags::from_bits_retain(low(argument).unsigned_abs());
+        const NOFOLLOW: u64 = libc::AT_SYMLINK_NOFOLLOW as u64;
+        let at = |directory, address, flags| MetadataTarget {
+            directory,
+            address,
+            flags: AtFlags::from_bits_retain(low(flags).unsigned_abs()),
+        };
         #[cfg(target_arch = "x86_64")]
         match self.call.number {
             libc::SYS_open => return self.open(HERE, a, flags(b), mode(c)),
@@ -123,12 +130,27 @@ impl<'a> CallMediation<'a> {
             libc::SYS_rename => return self.rename((HERE, a), (HERE, b), RenameFlags::empty()),
             libc::SYS_unlink => return self.remove(HERE, a, AtFlags::empty()),
             libc::SYS_rmdir => return self.remove(HERE, a, AtFlags::REMOVEDIR),
-            libc::SYS_chmod
-            | libc::SYS_chown
-            | libc::SYS_lchown
-            | libc::SYS_utime
-            | libc::SYS_utimes => return self.change_metadata(HERE, a),
-            libc::SYS_futimesat => return self.change_metadata(a, b),
+            libc::SYS_chmod => {
+                return self.change_metadata(&at(HERE, a, 0), &MetadataChange::Mode(mode(b)));
+            }
+            libc::SYS_chown => {
+                return self.change_metadata(&at(HERE, a, 0), &MetadataChange::Owner(b, c));
+            }
+            libc::SYS_lchown => {
+                return self.change_metadata(&at(HERE, a, NOFOLLOW), &MetadataChange::Owner(b, c));
+            }
+            libc::SYS_utime => {
+                let times = MetadataChange::Times(b, TimeFormat::Seconds);
+                return self.change_metadata(&at(HERE, a, 0), &times);
+            }
+            libc::SYS_utimes => {
+                let times = MetadataChange::Times(b, TimeFormat::Microseconds);
+                return self.change_metadata(&at(HERE, a, 0), &times);
+            }
+            libc::SYS_futimesat => {
+                let times = MetadataChange::Times(c, TimeFormat::Microseconds);
+                return self.change_metadata(&at(a, b, 0), &times);
+            }
             _ => {}
         }
         match self.call.number {
@@ -152,9 +174,36 @@ impl<'a> CallMediation<'a> {
             libc::SYS_truncate => self.truncate(a, b),
             libc::SYS_bind => self.bind(b, c),
             libc::SYS_connect => self.connect(a, b, c),
-            libc::SYS_fchmodat | filter::FCHMODAT2 | libc::SYS_fchownat | libc::SYS_utimensat => {
-                self.change_metadata(a, b)
+            libc::SYS_fchmodat => {
+                self.change_metadata(&at(a, b, 0), &MetadataChange::Mode(mode(c)))
             }
+            filter::FCHMODAT2 => self.change_metadata(&at(a, b, d), &MetadataChange::Mode(mode(c))),
+            libc::SYS_fchownat => self.change_metadata(&at(a, b, e), &MetadataChange::Owner(c, d)),
+            libc::SYS_utimensat => {
+                let times = MetadataChange::Times(c, TimeFormat::Nanoseconds);
+                self.change_metadata(&at(a, b, d), &times)
+            }
+            libc::SYS_setxattr | libc::SYS_lsetxattr => {
+                let change = MetadataChange::SetXattr {
+                    name: b,
+                    value: c,
+                    size: d,
+                    flags: e,
+                };
+                let follow = self.call.number == libc::SYS_setxattr;
+                self.change_metadata(&at(HERE, a, if follow { 0 } else { NOFOLLOW }), &change)
+            }
+            libc::SYS_removexattr | libc::SYS_lremovexattr => {
+                let follow = self.call.number == libc::SYS_removexattr;
+                let flags = if follow { 0 } else { NOFOLLOW };
+                let change = MetadataChange::RemoveXattr { name: b };
+                self.change_metadata(&at(HERE, a, flags), &change)
+            }
+            libc::SYS_fchmod
+            | libc::SYS_fchown
+            | libc::SYS_fsetxattr
+            | libc::SYS_fremovexattr
+            | libc::SYS_ioctl => self.change_open_metadata(a),
             _ => Err(MediationStop::Continue),
         }
     }
@@ -240,7 +289,12 @@ impl<'a> CallMediation<'a> {
     /// Returns the outcome for a path that cannot be resolved. Below a writable directory the call fails
     /// with this error. It is not left to the kernel: another thread may create the missing directory in
     /// the meantime, and the kernel would then refuse a call that is allowed.
-    fn outcome_of_missing(&self, start: &OwnedFd, path: &Path, error: Errno) -> MediationStop {
+    pub(super) fn outcome_of_missing(
+        &self,
+        start: &OwnedFd,
+        path: &Path,
+        error: Errno,
+    ) -> MediationStop {
         let missing = matches!(error, Errno::NOENT | Errno::NOTDIR);
         let inside = |start: PathBuf| self.mediator.path_in_root(&unseen(&start, path)).is_some();
         match missing && real(start).is_ok_and(inside) {
@@ -323,11 +377,15 @@ impl<'a> CallMediation<'a> {
                 | OFlags::NOFOLLOW
                 | OFlags::NOCTTY
                 | OFlags::CLOEXEC;
+            self.name_changes(&place);
             let made = self.make(|| openat(&place.directory, &*place.name, new, mode));
             match made {
                 Ok(file) => {
+                    if let Some(witness) = &self.mediator.witness {
+                        witness.created(&file, OsStr::new(""));
+                    }
                     if self.is_guarded_by_name(&place.path, false) {
-                        let made = CreatedFileId::from_entry(&file, OsStr::new(""));
+                        let made = FileId::of(&file, OsStr::new(""));
                         self.mediator.created.record(made);
                     }
                     return Ok(self.file(file, flags));
@@ -378,15 +436,36 @@ impl<'a> CallMediation<'a> {
                 reopen_flags.difference(OFlags::CLOEXEC) | flags.intersection(OFlags::CLOEXEC);
             return Ok(MediationOutcome::Waits { handle, flags });
         }
+        let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+        if kind == FileType::RegularFile && writes {
+            self.content_changes(&handle, &path);
+        }
         let file = self.make(|| reopen(&handle, reopen_flags, mode))?;
         Ok(self.file(file, flags))
     }
 
-    /// Records a file that was created under a guarded name.
+    /// Records a file that was created: for undo, and under a guarded name.
     pub(super) fn record_created(&self, place: &NameLocation, directory: bool) {
+        if let Some(witness) = &self.mediator.witness {
+            witness.created(&place.directory, &place.name);
+        }
         if self.is_guarded_by_name(&place.path, directory) {
-            let made = CreatedFileId::from_entry(&place.directory, &place.name);
+            let made = FileId::of(&place.directory, &place.name);
             self.mediator.created.record(made);
+        }
+    }
+
+    /// Stores the old entry of a name for undo.
+    pub(super) fn name_changes(&self, place: &NameLocation) {
+        if let Some(witness) = &self.mediator.witness {
+            witness.name_changes(place);
+        }
+    }
+
+    /// Stores the old content of a file for undo.
+    fn content_changes(&self, file: &OwnedFd, path: &Path) {
+        if let Some(witness) = &self.mediator.witness {
+            witness.content_changes(file, path);
         }
     }
 
@@ -403,135 +482,6 @@ impl<'a> CallMediation<'a> {
         }
     }
 
-    fn make_directory(&self, directory: u64, address: u64, mode: Mode) -> MediationResult {
-        let place = self.place(directory, address, false)?;
-        if exists(&place.directory, &place.name) {
-            return Err(MediationStop::Failed(Errno::EXIST));
-        }
-        self.ask(&place.path, NameAction::MakeDirectory, false)?;
-        let done = self.done(|| mkdirat(&place.directory, &*place.name, mode))?;
-        self.record_created(&place, true);
-        Ok(done)
-    }
-
-    fn make_node(
-        &self,
-        directory: u64,
-        address: u64,
-        kind: u64,
-        mode: Mode,
-        dev: u64,
-    ) -> MediationResult {
-        let place = self.place(directory, address, false)?;
-        let raw = low(kind).unsigned_abs();
-        let kind = match raw & libc::S_IFMT {
-            0 => FileType::RegularFile,
-            _ => FileType::from_raw_mode(raw),
-        };
-        if !matches!(
-            kind,
-            FileType::RegularFile | FileType::Fifo | FileType::Socket
-        ) {
-            return Err(MediationStop::Failed(Errno::PERM));
-        }
-        if exists(&place.directory, &place.name) {
-            return Err(MediationStop::Failed(Errno::EXIST));
-        }
-        self.ask(&place.path, NameAction::MakeFile, false)?;
-        let dev: Dev = dev;
-        let done = self.done(|| mknodat(&place.directory, &*place.name, kind, mode, dev))?;
-        self.record_created(&place, false);
-        Ok(done)
-    }
-
-    fn make_link(&self, target: u64, directory: u64, address: u64) -> MediationResult {
-        let target = self
-            .caller
-            .path(target)
-            .map_err(|_| MediationStop::Continue)?;
-        let place = self.place(directory, address, false)?;
-        if place.slash {
-            return Err(MediationStop::Continue);
-        }
-        if exists(&place.directory, &place.name) {
-            return Err(MediationStop::Failed(Errno::EXIST));
-        }
-        self.ask(&place.path, NameAction::MakeLink, false)?;
-        let done = self.done(|| symlinkat(&*target, &place.directory, &*place.name))?;
-        self.record_created(&place, false);
-        Ok(done)
-    }
-
-    /// Creates a hard link. The file could be written through the new name, so the existing name is
-    /// checked as well.
-    fn link(&self, from: (u64, u64), to: (u64, u64), flags: AtFlags) -> MediationResult {
-        let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-        let path = self
-            .caller
-            .path(from.1)
-            .map_err(|_| MediationStop::Continue)?;
-        let handle = match own_descriptor(&path) {
-            Some(number) if follow => self.caller.descriptor(number),
-            _ if path.as_os_str().is_empty() && flags.contains(AtFlags::EMPTY_PATH) => {
-                self.caller.directory(from.0)
-            }
-            _ => {
-                let (start, path) = self.start(from.0, from.1)?;
-                let follow = if follow {
-                    OFlags::empty()
-                } else {
-                    OFlags::NOFOLLOW
-                };
-                let found = open_handle(&start, path.as_os_str(), follow);
-                Ok(found.map_err(|error| self.outcome_of_missing(&start, &path, error))?)
-            }
-        };
-        let handle = handle.map_err(|_| MediationStop::Continue)?;
-        let place = self.place(to.0, to.1, false)?;
-        if exists(&place.directory, &place.name) {
-            return Err(MediationStop::Failed(Errno::EXIST));
-        }
-        // A file without links has no name that could be guarded.
-        if fstat(&handle)?.st_nlink > 0 {
-            let path = real(&handle).map_err(|_| MediationStop::Continue)?;
-            self.mediator
-                .path_in_root(&path)
-                .ok_or(MediationStop::Continue)?;
-            self.ask(&path, NameAction::Change, false)?;
-        }
-        self.ask(&place.path, NameAction::MakeFile, false)?;
-        self.done(|| {
-            let flags = AtFlags::SYMLINK_FOLLOW;
-            linkat(
-                CWD,
-                handle_path(&handle),
-                &place.directory,
-                &*place.name,
-                flags,
-            )
-        })
-    }
-
-    /// Checks `bind` with a path. The kernel then creates the socket, perhaps under another name than the
-    /// checked one. That is safe, because no program reads a socket as a file.
-    fn bind(&self, address: u64, length: u64) -> MediationResult {
-        let name = self
-            .caller
-            .socket_name(address, low(length))
-            .ok_or(MediationStop::Continue)?;
-        let start = match name.is_absolute() {
-            true => root(),
-            false => self.caller.current(),
-        };
-        let place = start.and_then(|start| place(&start, &name));
-        let place = place.map_err(|_| MediationStop::Continue)?;
-        if !exists(&place.directory, &place.name) {
-            self.inside(&place.path, false)?;
-            self.ask(&place.path, NameAction::MakeFile, false)?;
-        }
-        Err(MediationStop::Continue)
-    }
-
     fn truncate(&self, address: u64, length: u64) -> MediationResult {
         let (start, path) = self.start(libc::AT_FDCWD as u64, address)?;
         let handle = open_handle(&start, path.as_os_str(), OFlags::empty())
@@ -542,23 +492,11 @@ impl<'a> CallMediation<'a> {
         }
         self.inside(&path, false)?;
         self.ask(&path, NameAction::Change, false)?;
+        self.content_changes(&handle, &path);
         self.done(|| {
             let file = reopen(&handle, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
             ftruncate(&file, length)
         })
-    }
-
-    /// Records a change of mode, owner or times that the kernel will refuse, and leaves the call to the
-    /// kernel.
-    fn change_metadata(&self, directory: u64, address: u64) -> MediationResult {
-        let (start, path) = self.start(directory, address)?;
-        let handle = open_handle(&start, path.as_os_str(), OFlags::empty())
-            .map_err(|_| MediationStop::Continue)?;
-        let path = real(&handle).map_err(|_| MediationStop::Continue)?;
-        if self.mediator.path_in_root(&path).is_none() || self.mediator.immutable.includes(&path) {
-            self.mediator.record_refused(&path, false);
-        }
-        Err(MediationStop::Continue)
     }
 }
 

@@ -37,9 +37,46 @@ impl CallMediation<'_> {
         // A directory that can be removed is empty, so its contents need no check.
         self.check_removal(&place, false)?;
         let known = self.mediator.created.known(&place);
+        self.entry_goes(&place);
         let done = self.done(|| unlinkat(&place.directory, &*place.name, flags))?;
         self.mediator.created.remove(known);
         Ok(done)
+    }
+
+    /// Stores the old entry of a name, and the file that is about to lose this name, for undo.
+    fn entry_goes(&self, place: &NameLocation) {
+        if let Some(witness) = &self.mediator.witness {
+            witness.name_changes(place);
+            witness.entry_goes(place);
+        }
+    }
+
+    /// Moves an entry, and stores for undo what the move replaces. `directory`: a directory moves.
+    fn witnessed_move(
+        &self,
+        source: &NameLocation,
+        target: &NameLocation,
+        directory: bool,
+        flags: RenameFlags,
+        moves: impl FnOnce() -> rustix::io::Result<()>,
+    ) -> MediationResult {
+        let Some(witness) = &self.mediator.witness else {
+            return self.done(moves);
+        };
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        witness.name_changes(source);
+        witness.name_changes(target);
+        if !exchange {
+            witness.entry_goes(target);
+        }
+        let line = directory
+            .then(|| witness.directory_moves(source, target, exchange))
+            .flatten();
+        let done = self.done(moves);
+        if let (Some(line), Err(_)) = (line, &done) {
+            witness.failed(line);
+        }
+        done
     }
 
     /// Asks whether the existing file may be removed or moved away. `with_contents`: it is a directory
@@ -113,16 +150,17 @@ impl CallMediation<'_> {
             let (from, to) = (&source.directory, &target.directory);
             renameat_with(from, &*source.name, to, &*target.name, flags)
         };
+        let moves = || self.witnessed_move(&source, &target, either, flags, moves);
         if self.mediator.immutable.includes(&target.path) && !is_checked {
             return Err(self.refuse_protected(&target.path));
         }
         if !self.is_guarded(&target.path, directory) {
-            return self.done(moves);
+            return moves();
         }
         let from = source.path.clone();
         if directory {
             self.ask(&target.path, NameAction::MoveDirectory { from }, directory)?;
-            return self.done(moves);
+            return moves();
         }
         let contents = contents(&source);
         let action = NameAction::MoveFile {
@@ -133,12 +171,14 @@ impl CallMediation<'_> {
         match contents {
             Some(contents) => {
                 let known = self.mediator.created.known(&target);
+                self.entry_goes(&source);
+                self.entry_goes(&target);
                 let done = self.done(|| replace(&source, &target, &contents))?;
                 self.mediator.created.remove(known);
                 self.record_created(&target, directory);
                 Ok(done)
             }
-            None => self.done(moves),
+            None => moves(),
         }
     }
 }

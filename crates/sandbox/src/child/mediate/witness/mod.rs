@@ -1,0 +1,334 @@
+//! The witness: stores the old state of a name or file before the guard carries out its first change,
+//! so that undo is exact.
+//!
+//! Files and names that the command itself created are not recorded: undo removes them. A file that
+//! loses a name is stored by a hard link, which takes the same time for every size. A file that is
+//! opened for writing is copied.
+
+mod kept_files;
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use haft_witness::{
+    EntryKind, FileId, KeptWay, LogLine, OsBytes, WitnessedChange, WitnessedEntry, WitnessedXattr,
+    encode,
+};
+use rustix::{
+    fs::{getxattr, listxattr, readlinkat},
+    io::Errno,
+};
+
+use self::kept_files::KeptFiles;
+use super::{caller::handle_path, perform::NameLocation};
+use crate::protocol::WitnessOrder;
+
+/// The maximum size of the list of extended attributes of a file, and of a value, in the kernel.
+const MAX_XATTR: usize = 64 << 10;
+
+/// Records the changes of one command.
+pub(in crate::child) struct Witness {
+    log: RefCell<WitnessLogWriter>,
+    roots: Vec<WitnessRoot>,
+    seen: RefCell<SeenFiles>,
+    kept: KeptFiles,
+}
+
+/// A writable directory.
+struct WitnessRoot {
+    path: PathBuf,
+    /// Its handle in the mount namespace of our process. `None` if its changes are not recorded.
+    directory: Option<OwnedFd>,
+}
+
+struct WitnessLogWriter {
+    file: File,
+    lines: u64,
+    /// The first error. Nothing is recorded after it.
+    failure: Option<String>,
+}
+
+/// The names and files that already have a line in the log, or need none.
+#[derive(Default)]
+struct SeenFiles {
+    names: HashSet<(FileId, OsString)>,
+    /// Files whose metadata is in the log, and whether their content is stored as well.
+    files: HashMap<FileId, bool>,
+    /// Files and directories that the command created.
+    created: HashSet<FileId>,
+}
+
+impl Witness {
+    /// Creates the witness for an order, which names the recorded directories. `files` are the log,
+    /// the directory of stored files, and the recorded directories. `writable` are all directories
+    /// in which the command may write.
+    pub(in crate::child) fn new(
+        order: &WitnessOrder,
+        files: Vec<OwnedFd>,
+        writable: &[PathBuf],
+    ) -> io::Result<Self> {
+        let mut files = files.into_iter();
+        let mut next = || files.next().ok_or(io::ErrorKind::NotFound);
+        let (log, objects) = (next()?, next()?);
+        let mut roots: Vec<WitnessRoot> = writable
+            .iter()
+            .map(|path| WitnessRoot {
+                path: path.clone(),
+                directory: None,
+            })
+            .collect();
+        for root in &order.roots {
+            let path = Path::new(OsStr::from_bytes(root.as_slice()));
+            let directory = next()?;
+            if let Some(root) = roots.iter_mut().find(|root| root.path == path) {
+                root.directory = Some(directory);
+            }
+        }
+        // The deepest directory decides.
+        roots.sort_by_key(|root| std::cmp::Reverse(root.path.as_os_str().len()));
+        Ok(Self {
+            log: RefCell::new(WitnessLogWriter {
+                file: File::from(log),
+                lines: 0,
+                failure: None,
+            }),
+            roots,
+            seen: RefCell::default(),
+            kept: KeptFiles::new(objects, order.limits),
+        })
+    }
+
+    /// Records that all processes of the command have exited. Returns the reason why the log is not
+    /// complete, if it is not.
+    pub(in crate::child) fn end(&self) -> Option<String> {
+        self.write(WitnessedChange::End);
+        self.log.borrow().failure.clone()
+    }
+
+    /// Records a name that is about to get another entry, or none.
+    pub(super) fn name_changes(&self, place: &NameLocation) {
+        if self.root_of(&place.path).is_none() {
+            return;
+        }
+        let Some(parent) = FileId::of(&place.directory, OsStr::new("")) else {
+            return;
+        };
+        let mut seen = self.seen.borrow_mut();
+        let is_new =
+            !seen.created.contains(&parent) && seen.names.insert((parent, place.name.clone()));
+        if is_new {
+            self.write(WitnessedChange::Name {
+                path: OsBytes::from(&*place.path),
+                entry: entry_of(place),
+            });
+        }
+    }
+
+    /// Records that the command created this file.
+    pub(super) fn created(&self, file: impl AsFd, name: &OsStr) {
+        self.seen
+            .borrow_mut()
+            .created
+            .extend(FileId::of(file, name));
+    }
+
+    /// Records a file that is about to lose a name: it is removed, or another file replaces it.
+    pub(super) fn entry_goes(&self, place: &NameLocation) {
+        let Some(root) = self.root_of(&place.path) else {
+            return;
+        };
+        let Some(mut entry) = WitnessedEntry::of(&place.directory, &place.name) else {
+            return;
+        };
+        let mut seen = self.seen.borrow_mut();
+        if seen.created.contains(&entry.id) {
+            return;
+        }
+        let (kept, missing) = match entry.kind {
+            EntryKind::File if seen.files.get(&entry.id) == Some(&true) => return,
+            EntryKind::File => match self.kept.keep_removed(place, &entry, root) {
+                Ok(kept) => {
+                    if kept.way == KeptWay::Copy {
+                        seen.files.insert(entry.id, true);
+                    }
+                    (Some(kept), None)
+                }
+                Err(why) => (None, Some(why)),
+            },
+            EntryKind::Directory if seen.files.contains_key(&entry.id) => return,
+            EntryKind::Directory => {
+                seen.files.insert(entry.id, false);
+                if let Ok(directory) = super::perform::open_handle(
+                    &place.directory,
+                    &place.name,
+                    rustix::fs::OFlags::NOFOLLOW,
+                ) {
+                    entry.xattrs = xattrs(&directory);
+                }
+                (None, None)
+            }
+            // The line of its name is enough.
+            EntryKind::Link | EntryKind::Pipe | EntryKind::Socket | EntryKind::Device => return,
+        };
+        self.write(WitnessedChange::Object {
+            path: OsBytes::from(&*place.path),
+            entry,
+            kept,
+            missing,
+        });
+    }
+
+    /// Records a file whose content is about to change.
+    pub(super) fn content_changes(&self, file: &OwnedFd, path: &Path) {
+        if self.root_of(path).is_none() {
+            return;
+        }
+        let Some(mut entry) = WitnessedEntry::of(file, OsStr::new("")) else {
+            return;
+        };
+        let mut seen = self.seen.borrow_mut();
+        if seen.created.contains(&entry.id) || seen.files.get(&entry.id) == Some(&true) {
+            return;
+        }
+        if seen.files.insert(entry.id, true).is_none() {
+            entry.xattrs = xattrs(file);
+        }
+        let (kept, missing) = match self.kept.copy(file) {
+            Ok(kept) => (Some(kept), None),
+            Err(why) => (None, Some(why)),
+        };
+        self.write(WitnessedChange::Object {
+            path: OsBytes::from(path),
+            entry,
+            kept,
+            missing,
+        });
+    }
+
+    /// Records a file or directory whose metadata is about to change.
+    pub(super) fn metadata_changes(&self, file: &OwnedFd, path: &Path) {
+        if self.root_of(path).is_none() {
+            return;
+        }
+        let Some(mut entry) = WitnessedEntry::of(file, OsStr::new("")) else {
+            return;
+        };
+        let mut seen = self.seen.borrow_mut();
+        if entry.links == 0
+            || seen.created.contains(&entry.id)
+            || seen.files.contains_key(&entry.id)
+        {
+            return;
+        }
+        seen.files.insert(entry.id, false);
+        entry.xattrs = xattrs(file);
+        self.write(WitnessedChange::Object {
+            path: OsBytes::from(path),
+            entry,
+            kept: None,
+            missing: None,
+        });
+    }
+
+    /// Records that a directory is about to be moved with everything below it. Returns the number of
+    /// the line, for [`Self::failed`].
+    pub(super) fn directory_moves(
+        &self,
+        from: &NameLocation,
+        to: &NameLocation,
+        exchange: bool,
+    ) -> Option<u64> {
+        let id = FileId::of(&from.directory, &from.name)?;
+        self.write(WitnessedChange::Moved {
+            from: OsBytes::from(&*from.path),
+            to: OsBytes::from(&*to.path),
+            id,
+            exchange,
+        })
+    }
+
+    /// Records that a change was not carried out.
+    pub(super) fn failed(&self, line: u64) {
+        self.write(WitnessedChange::Failed { line });
+    }
+
+    /// Returns the recorded directory that contains a path, and its handle.
+    fn root_of(&self, path: &Path) -> Option<(&Path, &OwnedFd)> {
+        let root = self
+            .roots
+            .iter()
+            .find(|root| path.starts_with(&root.path))?;
+        Some((&root.path, root.directory.as_ref()?))
+    }
+
+    /// Appends a line, and returns its number. The line is not synced: it survives the death of every
+    /// process, but not a power failure.
+    fn write(&self, change: WitnessedChange) -> Option<u64> {
+        let mut log = self.log.borrow_mut();
+        if log.failure.is_some() {
+            return None;
+        }
+        log.lines += 1;
+        let number = log.lines;
+        let written =
+            encode(&LogLine { number, change }).and_then(|line| log.file.write_all(&line));
+        if let Err(error) = written {
+            log.failure = Some(format!("the log of changes cannot be written: {error}"));
+            return None;
+        }
+        Some(number)
+    }
+}
+
+/// Returns the entry at a place, with the target of a link.
+fn entry_of(place: &NameLocation) -> Option<WitnessedEntry> {
+    let mut entry = WitnessedEntry::of(&place.directory, &place.name)?;
+    if entry.kind == EntryKind::Link {
+        let target = readlinkat(&place.directory, &*place.name, Vec::new()).ok()?;
+        entry.target = Some(OsBytes(target.into_bytes()));
+    }
+    Some(entry)
+}
+
+/// Returns the extended attributes of a file. Those that cannot be read are left out.
+fn xattrs(file: &OwnedFd) -> Vec<WitnessedXattr> {
+    let path = handle_path(file);
+    let Some(names) = read_xattr(|buffer| listxattr(&*path, buffer)) else {
+        return Vec::new();
+    };
+    let names = names.split(|byte| *byte == 0);
+    names
+        .filter(|name| !name.is_empty())
+        .filter_map(|name| {
+            let value = read_xattr(|buffer| getxattr(&*path, OsStr::from_bytes(name), buffer))?;
+            Some(WitnessedXattr {
+                name: OsBytes(name.to_vec()),
+                value: OsBytes(value),
+            })
+        })
+        .collect()
+}
+
+/// Reads into a small buffer, and again into the largest one if that is too small.
+fn read_xattr(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; 256];
+    let length = match read(&mut bytes) {
+        Err(Errno::RANGE) => {
+            bytes.resize(MAX_XATTR, 0);
+            read(&mut bytes).ok()?
+        }
+        read => read.ok()?,
+    };
+    bytes.truncate(length);
+    Some(bytes)
+}
