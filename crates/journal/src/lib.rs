@@ -49,6 +49,7 @@ mod target;
 mod text;
 mod undo;
 mod unicode_spelling;
+mod witness;
 mod write_grant;
 
 pub use editor_buffers::{BUFFER_LIMIT, UnsavedText, WriteThrough};
@@ -74,4 +75,5 @@ pub use undo::{
     UnitState, UnitSummary, settle_crashed,
 };
 pub use unicode_spelling::{looks_like, respelt};
+pub use witness::WitnessUnit;
 pub use write_grant::WriteGrant;

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{Gid, Mode, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr};
+use rustix::fs::{
+    Gid, Mode, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr,
+};
 use rustix::io::Errno;
 
 use crate::stamp::Stamp;
@@ -40,6 +42,20 @@ impl FileAttributes {
         // If the file has another owner now, its set-user-id and set-group-id bits are dropped.
         let kept = if owned { 0o7777 } else { 0o777 };
         Ok(fchmod(to, Mode::from_raw_mode(self.mode & kept))?)
+    }
+}
+
+impl FileAttributes {
+    /// Sets exactly these attributes on a file that may have others, as far as permissions allow.
+    pub(super) fn restore(&self, to: &File) -> io::Result<()> {
+        for (name, _) in extended(to)? {
+            let is_wanted = self.extended.iter().any(|(wanted, _)| *wanted == name);
+            if !is_wanted {
+                // An attribute that cannot be removed was set by the system.
+                let _ = fremovexattr(to, name.as_slice());
+            }
+        }
+        self.give(to)
     }
 }
 

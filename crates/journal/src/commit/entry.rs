@@ -7,9 +7,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chownat,
-    fchmod, futimens, linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat,
-    unlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT, Uid,
+    chownat, fchmod, futimens, linkat, mkdirat, mknodat, openat, renameat, renameat_with, statat,
+    symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -155,6 +155,83 @@ impl TargetDirectory {
             )?),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Sets exactly these attributes on a file or directory, and its time.
+    pub(crate) fn restore_attributes(
+        &self,
+        attributes: &FileAttributes,
+        mtime: NewMtime,
+    ) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = || openat(&self.handle, &self.name, flags, Mode::empty());
+        let opened = match open() {
+            Err(Errno::ACCESS) => {
+                self.set_mode(attributes.mode | 0o600)?;
+                open()
+            }
+            opened => opened,
+        };
+        let file = File::from(opened?);
+        attributes.restore(&file)?;
+        match mtime {
+            Some(_) => Ok(futimens(&file, &times(mtime))?),
+            None => Ok(()),
+        }
+    }
+
+    /// Overwrites the file, which other names share. Returns `false` if the content does not have
+    /// the expected hash.
+    pub(crate) fn overwrite(&self, new: &NewFile<'_>) -> io::Result<bool> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = || openat(&self.handle, &self.name, flags, Mode::empty());
+        let opened = match open() {
+            Err(Errno::ACCESS) => {
+                self.set_mode(new.attributes.mode | 0o600)?;
+                open()
+            }
+            opened => opened,
+        };
+        let mut file = File::from(opened?);
+        file.set_len(0)?;
+        if copy(new.from, &mut file)? != new.hash {
+            return Ok(false);
+        }
+        if new.sync {
+            file.sync_all()?;
+        }
+        drop(file);
+        self.restore_attributes(new.attributes, new.mtime)?;
+        Ok(true)
+    }
+
+    /// Creates a named pipe.
+    pub(crate) fn put_pipe(&self, attributes: &FileAttributes, mtime: NewMtime) -> io::Result<()> {
+        mknodat(
+            &self.handle,
+            &self.name,
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )?;
+        self.set_owner(attributes.uid, attributes.gid)?;
+        self.set_mode(attributes.mode)?;
+        match mtime {
+            Some(mtime) => self.set_mtime(mtime),
+            None => Ok(()),
+        }
+    }
+
+    /// Creates a hard link to the entry at `there`, of any kind except a directory.
+    pub(crate) fn link_to(&self, there: &Self) -> io::Result<()> {
+        let none = AtFlags::empty();
+        Ok(linkat(
+            &self.handle,
+            &self.name,
+            &there.handle,
+            &there.name,
+            none,
+        )?)
     }
 
     fn is_link(&self) -> io::Result<bool> {

@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use haft_witness::{WitnessedEntry, WitnessedXattr};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
@@ -30,6 +31,30 @@ pub(crate) use entry::{NewFile, NewMtime, ReplacePolicy};
 
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;
+
+/// Sets the attributes and the time of a stored file to those of a witnessed entry. Extended
+/// attributes stay if they were not read.
+pub(crate) fn set_kept_attributes(
+    path: &Path,
+    first: &WitnessedEntry,
+    xattrs: Option<&[WitnessedXattr]>,
+) -> io::Result<()> {
+    let directory = TargetDirectory::open(path)?;
+    let extended = match xattrs {
+        Some(all) => all
+            .iter()
+            .map(|one| (one.name.0.clone(), one.value.0.clone()))
+            .collect(),
+        None => crate::undo::read_attributes(path)?,
+    };
+    let attributes = FileAttributes {
+        mode: first.mode,
+        uid: first.uid,
+        gid: first.gid,
+        extended,
+    };
+    directory.restore_attributes(&attributes, Some(first.mtime))
+}
 
 /// Fails for a file that must not or cannot be written, before anything is done.
 pub(crate) fn check_writable(real: &Path, stamp: &Stamp) -> Result<(), JournalError> {

@@ -125,30 +125,11 @@ impl<'a> TreeComparison<'a> {
             swept.push(one);
         }
         self.spare_objects(&mut swept, &mut left);
-        let more = left.len().saturating_sub(NAMED);
-        let mut named: Vec<UnrestorablePath> = left
-            .into_iter()
-            .take(NAMED)
-            .map(|(path, why)| UnrestorablePath { path, why })
-            .collect();
-        if let (Some(last), true) = (named.last_mut(), more > 0) {
-            last.why += &format!("; and {} more", grouped(more));
-        }
-        Ok((swept, named))
+        Ok((swept, named_left(left)))
     }
 
     fn count(&self, changed: &mut CommandChanges, path: &Path, is_new: bool, is_gone: bool) {
-        if is_gone {
-            changed.removed.push(path.to_path_buf());
-            return;
-        }
-        if (self.is_control)(path) {
-            changed.control.push(path.to_path_buf());
-        }
-        match is_new {
-            true => changed.created.push(path.to_path_buf()),
-            false => changed.modified.push(path.to_path_buf()),
-        }
+        changed.count(path, is_new, is_gone, self.is_control);
     }
 
     /// Returns all paths that differ, or that may differ although their stamps are equal.
@@ -455,6 +436,20 @@ impl<'a> TreeComparison<'a> {
     }
 }
 
+/// Returns the first paths that cannot be restored, and the number of the others.
+pub(crate) fn named_left(left: BTreeMap<PathBuf, String>) -> Vec<UnrestorablePath> {
+    let more = left.len().saturating_sub(NAMED);
+    let mut named: Vec<UnrestorablePath> = left
+        .into_iter()
+        .take(NAMED)
+        .map(|(path, why)| UnrestorablePath { path, why })
+        .collect();
+    if let (Some(last), true) = (named.last_mut(), more > 0) {
+        last.why += &format!("; and {} more", grouped(more));
+    }
+    named
+}
+
 /// One name of each file that has several names, by object.
 #[derive(Default)]
 struct HardLinks {
@@ -519,11 +514,7 @@ fn is_older(path: &Path, begun: i128) -> bool {
 }
 
 fn swept(path: &Path, before: RecordState, after: RecordState) -> PathChangeRecord {
-    PathChangeRecord {
-        path: path.to_path_buf(),
-        before,
-        after,
-    }
+    PathChangeRecord::new(path.to_path_buf(), before, after)
 }
 
 /// Returns the state without the name of another hard link, which only one side may have.
@@ -537,7 +528,7 @@ fn timed(state: &RecordState) -> RecordState {
 
 /// Returns whether another unit made the path what it is now. The unit does not always know mode
 /// and times.
-fn is_claimed(claim: &RecordState, now: &RecordState) -> bool {
+pub(crate) fn is_claimed(claim: &RecordState, now: &RecordState) -> bool {
     match (claim, now) {
         (RecordState::Regular { hash: one, .. }, RecordState::Regular { hash: other, .. }) => {
             one == other

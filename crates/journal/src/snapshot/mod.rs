@@ -36,7 +36,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use preimages::clone;
-pub(crate) use walk::{ScanArea, ScannedKind, ScannedTree, TreeEntry};
+pub(crate) use walk::{NAMED_PIPE, ScanArea, ScannedKind, ScannedTree, TreeEntry, grouped};
 
 use crate::error::JournalError;
 use crate::journal::Journal;
@@ -46,8 +46,9 @@ use crate::undo::{LogMark, PathChangeRecord, RecordState, UndoOutcome, Unrestora
 use crate::write_grant::WriteGrant;
 pub(crate) use cached_tree::CachedTree;
 use compare::{KnownObjects, TreeComparison};
+pub(crate) use compare::{is_claimed, named_left};
 use preimages::{PreimageBudget, PreimageFile, PreimageFill, PreimageStore};
-use walk::{ScanLimit, grouped};
+use walk::ScanLimit;
 use watch::WatchLimits;
 
 /// The paths that a command may change.
@@ -173,6 +174,40 @@ pub struct CommandChanges {
     pub not_restorable: Vec<(PathBuf, String)>,
     /// The reason why undo does not cover the command, or only the paths of its command line.
     pub uncovered: Option<String>,
+}
+
+impl CommandChanges {
+    fn count(
+        &mut self,
+        path: &Path,
+        is_new: bool,
+        is_gone: bool,
+        is_control: &dyn Fn(&Path) -> bool,
+    ) {
+        if is_gone {
+            self.removed.push(path.to_path_buf());
+            return;
+        }
+        if is_control(path) {
+            self.control.push(path.to_path_buf());
+        }
+        match is_new {
+            true => self.created.push(path.to_path_buf()),
+            false => self.modified.push(path.to_path_buf()),
+        }
+    }
+
+    /// Adds a recorded change.
+    pub(crate) fn count_record(
+        &mut self,
+        one: &PathChangeRecord,
+        is_control: &dyn Fn(&Path) -> bool,
+    ) {
+        if !is_directory_both(one) {
+            let (before, after) = (one.before.is_present(), one.after.is_present());
+            self.count(&one.path, !before, !after, is_control);
+        }
+    }
 }
 
 impl CommandBaseline {

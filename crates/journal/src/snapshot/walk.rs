@@ -54,6 +54,9 @@ impl TreeEntry {
     }
 }
 
+/// The name of the kind of named pipes.
+pub(crate) const NAMED_PIPE: &str = "a named pipe";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScannedKind {
     File,
@@ -70,7 +73,7 @@ impl ScannedKind {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Directory,
             FileType::Symlink => Self::Link,
-            FileType::Fifo => Self::Special("a named pipe"),
+            FileType::Fifo => Self::Special(NAMED_PIPE),
             FileType::Socket => Self::Special("a socket"),
             _ => Self::Special("a device"),
         }

@@ -25,8 +25,12 @@ pub fn settle_crashed(project: &Path) -> Vec<RecoveredUnit> {
     let (mut recovered, mut any, mut all) = (Vec::new(), false, true);
     for session in fs::read_dir(project).into_iter().flatten().flatten() {
         let history = UndoHistory::open(session.path().join("undo"));
-        let Some(written) = written(&history.store().log_path()) else {
-            continue;
+        let interrupted = history.abandoned_candidates();
+        let written = match (written(&history.store().log_path()), interrupted.is_empty()) {
+            (Some(written), true) => written,
+            (None, true) => continue,
+            // A command was interrupted, or runs in another process.
+            (_, false) => now,
         };
         if settled.is_none_or(|settled| written + STEP >= settled) {
             any = true;

@@ -2,6 +2,7 @@
 //! each as a whole. Their ids are stored, so that a request to undo them can report the reason.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::UndoHistory;
@@ -19,6 +20,9 @@ pub struct UndoLimits {
     pub age: Duration,
     /// The number of units; if there are more, the oldest are dropped.
     pub units: usize,
+    /// The total size in bytes of removed files that are kept instead of copied. `None`: 10 GiB or
+    /// a quarter of the free space, whichever is less.
+    pub pinned: Option<u64>,
 }
 
 impl Default for UndoLimits {
@@ -27,9 +31,13 @@ impl Default for UndoLimits {
             bytes: 512 << 20,
             age: Duration::from_secs(30 * 24 * 60 * 60),
             units: 10_000,
+            pinned: None,
         }
     }
 }
+
+/// The default of [`UndoLimits::pinned`].
+const MAX_PINNED: u64 = 10 << 30;
 
 /// The number of ids of dropped units that are stored.
 const REMEMBERED: usize = 20_000;
@@ -40,17 +48,20 @@ pub(super) struct UndoTotals {
     pub(super) ids: HashSet<String>,
     hashes: HashSet<String>,
     bytes: u64,
+    /// The stored files that are not named by their hash, and their total size.
+    kept: HashSet<PathBuf>,
+    pinned: u64,
     oldest: Option<u64>,
 }
 
 impl UndoTotals {
-    pub(super) fn from_units(units: &UndoUnits) -> Self {
+    pub(super) fn from_units(units: &UndoUnits, folder: &Path) -> Self {
         let mut tally = Self::default();
         for unit in &units.all {
             tally.ids.insert(unit.id().to_owned());
             tally.oldest.get_or_insert(unit.intent.time);
             tally.add(&unit.intent.files);
-            tally.add_swept(&unit.intent.swept);
+            tally.add_swept(&unit.intent.swept, folder);
         }
         tally
     }
@@ -63,7 +74,12 @@ impl UndoTotals {
         }
     }
 
-    pub(super) fn add_swept(&mut self, swept: &[PathChangeRecord]) {
+    pub(super) fn add_swept(&mut self, swept: &[PathChangeRecord], folder: &Path) {
+        for (path, size) in swept.iter().flat_map(|one| kept_files(one, folder)) {
+            if self.kept.insert(path.to_path_buf()) {
+                self.pinned += size;
+            }
+        }
         for (hash, size) in swept.iter().filter_map(|one| content(&one.before)) {
             if self.hashes.insert(hash.to_owned()) {
                 self.bytes += size;
@@ -76,10 +92,38 @@ impl UndoTotals {
         self.hashes.len()
     }
 
-    fn exceeds(&self, limits: &UndoLimits) -> bool {
+    fn exceeds(&self, limits: &UndoLimits, folder: &Path) -> bool {
         let too_old = self.oldest.is_some_and(|oldest| is_too_old(oldest, limits));
-        self.bytes > limits.bytes || self.ids.len() > limits.units || too_old
+        self.bytes > limits.bytes
+            || self.ids.len() > limits.units
+            || too_old
+            || (self.pinned > 0 && self.pinned > max_pinned(limits, folder, self.pinned))
     }
+}
+
+/// Returns the limit of kept files. Those that exist count as free space.
+fn max_pinned(limits: &UndoLimits, folder: &Path, pinned: u64) -> u64 {
+    limits.pinned.unwrap_or_else(|| {
+        let free = rustix::fs::statvfs(folder).ok();
+        let free = free.map(|found| found.f_bavail.saturating_mul(found.f_frsize));
+        let quarter = free.map(|free| free.saturating_add(pinned) / 4);
+        quarter.unwrap_or(MAX_PINNED).min(MAX_PINNED)
+    })
+}
+
+/// Returns the stored files that a record names, with their sizes.
+fn kept_files<'r>(
+    one: &'r PathChangeRecord,
+    folder: &'r Path,
+) -> impl Iterator<Item = (&'r Path, u64)> {
+    [&one.before, &one.after].into_iter().filter_map(|state| {
+        let size = match state {
+            RecordState::Moved { seal, .. } => seal.size,
+            RecordState::Regular { size, .. } => *size,
+            _ => 0,
+        };
+        Some((state.kept_below(folder)?, size))
+    })
 }
 
 fn is_too_old(time: u64, limits: &UndoLimits) -> bool {
@@ -108,7 +152,7 @@ impl UndoHistory {
         let exceeds = self
             .tally()
             .as_ref()
-            .is_some_and(|tally| tally.exceeds(&self.limits));
+            .is_some_and(|tally| tally.exceeds(&self.limits, self.store().kept_folder()));
         if exceeds {
             let _ = self.drop_oldest();
         }
@@ -121,7 +165,11 @@ impl UndoHistory {
         let mut records = self.store().records()?;
         let units = UndoUnits::from_records(records.clone());
         let mut dropped = units.dropped.clone();
-        dropped.extend(first_to_go(&units, &self.limits));
+        dropped.extend(first_to_go(
+            &units,
+            &self.limits,
+            self.store().kept_folder(),
+        ));
         let gone: HashSet<&String> = dropped.iter().collect();
         records.retain(|record| match record {
             UndoRecord::Intent(intent) => !gone.contains(&intent.unit),
@@ -136,17 +184,20 @@ impl UndoHistory {
         log.rewrite(&records)
             .map_err(|error| self.store().failed(error))?;
         let kept = UndoUnits::from_records(records);
-        self.store().keep_only(&kept.hashes());
-        *self.tally() = Some(UndoTotals::from_units(&kept));
+        self.store().keep_only(&kept);
+        *self.tally() = Some(UndoTotals::from_units(&kept, self.store().kept_folder()));
         Ok(())
     }
 }
 
 /// Returns the ids of the oldest units, as many as needed to use at most nine tenths of each limit.
 /// The newest unit always stays.
-fn first_to_go(units: &UndoUnits, limits: &UndoLimits) -> Vec<String> {
-    let (mut bytes, mut kept) = (0, 0);
+fn first_to_go(units: &UndoUnits, limits: &UndoLimits, folder: &Path) -> Vec<String> {
+    let (mut bytes, mut kept, mut pinned) = (0, 0, 0);
     let mut seen = HashSet::new();
+    let mut seen_files = HashSet::new();
+    let all_pinned: u64 = UndoTotals::from_units(units, folder).pinned;
+    let max_pinned = max_pinned(limits, folder, all_pinned);
     let mut go = Vec::new();
     for (age, unit) in units.all.iter().rev().enumerate() {
         let swept = unit.intent.swept.iter();
@@ -156,8 +207,19 @@ fn first_to_go(units: &UndoUnits, limits: &UndoLimits) -> Vec<String> {
                 bytes += size;
             }
         }
+        for (path, size) in unit
+            .intent
+            .swept
+            .iter()
+            .flat_map(|one| kept_files(one, folder))
+        {
+            if seen_files.insert(path) {
+                pinned += size;
+            }
+        }
         kept += 1;
-        let fits = bytes <= limits.bytes / 10 * 9
+        let fits = pinned <= max_pinned / 10 * 9
+            && bytes <= limits.bytes / 10 * 9
             && kept <= (limits.units / 10 * 9).max(1)
             && !is_too_old(unit.intent.time, limits);
         // A unit without an outcome is left to recovery.

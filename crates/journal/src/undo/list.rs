@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::UndoHistory;
 use super::mutation::read_snapshot;
 use super::observed_path::ObservedPath;
-use super::record::{PathChangeRecord, RecordState, UnitEnding};
+use super::record::{PathChangeRecord, UnitEnding};
 use super::units::UndoUnit;
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
@@ -94,7 +94,9 @@ impl ChangeKind {
 impl UndoHistory {
     /// Returns the latest `limit` units, newest first. Reads the files to find out what can be
     /// undone.
+    /// Commands that a crash interrupted are recorded first.
     pub fn list(&self, limit: usize) -> Result<Vec<UnitSummary>, JournalError> {
+        self.record_abandoned();
         let units = self.units()?;
         let mut now = CurrentHashes::default();
         let newest_first = units.all.iter().rev().take(limit);
@@ -106,6 +108,7 @@ impl UndoHistory {
     /// Returns the files that an undo would change, without reading them, for the permission
     /// request.
     pub fn files_of(&self, which: &super::UndoSelection) -> Result<Vec<FileSummary>, JournalError> {
+        self.record_abandoned();
         let units = self.units()?;
         let mut files: Vec<FileSummary> = Vec::new();
         let mut seen = HashSet::new();
@@ -232,10 +235,7 @@ fn files_in(unit: &UndoUnit) -> impl Iterator<Item = FileSummary> {
     let swept = unit.swept().filter(named).map(|one| FileSummary {
         given: one.path.clone(),
         real: one.path.clone(),
-        change: ChangeKind::from_existence(
-            one.before != RecordState::Absent,
-            one.after != RecordState::Absent,
-        ),
+        change: ChangeKind::from_existence(one.before.is_present(), one.after.is_present()),
         added: 0,
         removed: 0,
     });

@@ -15,9 +15,11 @@ mod changes_since;
 mod command_units;
 mod crash_recovery;
 mod error;
+mod keep;
 mod limits;
 mod list;
 mod mutation;
+mod object_restoration;
 mod observed_path;
 mod preview;
 mod record;
@@ -26,6 +28,7 @@ mod restore;
 mod revert;
 mod store;
 mod units;
+mod witnessed;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -43,13 +46,22 @@ pub use recover::{RecoveredUnit, RecoveryVerdict};
 pub use revert::{UndoMode, UndoOutcome, UndoSelection, UndoneFile};
 
 use crate::error::JournalError;
+pub(crate) use command_units::is_same_but_twin;
+pub(crate) use keep::unique_name;
 use limits::UndoTotals;
-pub(crate) use observed_path::{ObservedContent, digest, read_content, regular, unread};
+pub(crate) use observed_path::{
+    ObservedContent, described, digest, digest_below, read_attributes, read_content, regular,
+    unread,
+};
 use record::{FileRecord, UndoRecord};
-pub(crate) use record::{PathChangeRecord, RecordState, UnreadFileStamp, UnrestorablePath};
+pub(crate) use record::{
+    PathChangeRecord, RecordState, UnreadFileStamp, UnrestorablePath, XattrRecord, extended,
+    nanoseconds,
+};
 pub(crate) use store::LogMark;
 use store::UndoStore;
 use units::UndoUnits;
+pub(crate) use witnessed::WitnessedCall;
 
 /// The maximum size of contents that are compared with an editor's text.
 const MAX_COMPARED: u64 = 2 * crate::editor_buffers::BUFFER_LIMIT;
@@ -160,7 +172,10 @@ impl UndoHistory {
     fn new_unit(&self, call: &str) -> Result<String, JournalError> {
         let mut tally = self.tally();
         if tally.is_none() {
-            *tally = Some(UndoTotals::from_units(&self.units()?));
+            *tally = Some(UndoTotals::from_units(
+                &self.units()?,
+                self.store.kept_folder(),
+            ));
         }
         let ids = &mut tally.get_or_insert_default().ids;
         let mut id = call.to_owned();
@@ -174,7 +189,7 @@ impl UndoHistory {
 
     fn count_swept(&self, swept: &[PathChangeRecord]) {
         if let Some(tally) = self.tally().as_mut() {
-            tally.add_swept(swept);
+            tally.add_swept(swept, self.store.kept_folder());
         }
     }
 

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::record::{RecordState, UnreadFileStamp, extended, nanoseconds};
 use crate::commit::FileAttributes;
 use crate::open::{is_behind_link, open_real};
-use crate::snapshot::{ScanArea, ScannedKind, ScannedTree, TreeEntry};
+use crate::snapshot::{NAMED_PIPE, ScanArea, ScannedKind, ScannedTree, TreeEntry};
 use crate::stamp::{ContentHash, Stamp};
 
 /// The present state of a path. Its content is read on demand.
@@ -57,10 +57,12 @@ impl ObservedPath {
     /// Returns whether the path matches the record. Modes and times are compared elsewhere.
     pub(super) fn is(&self, state: &RecordState) -> bool {
         let Some(entry) = &self.entry else {
-            return *state == RecordState::Absent;
+            return !state.is_present();
         };
         match state {
             RecordState::Absent => false,
+            RecordState::Carried => true,
+            RecordState::Pipe { .. } => entry.kind() == ScannedKind::Special(NAMED_PIPE),
             RecordState::Regular { hash, size, .. } => {
                 entry.kind() == ScannedKind::File
                     && entry.stamp.size == *size
@@ -95,6 +97,7 @@ impl ObservedPath {
     /// requires.
     pub(super) fn state(&self, is: &RecordState) -> RecordState {
         match (is, &self.entry) {
+            (RecordState::Carried, _) => RecordState::Carried,
             (_, None) => RecordState::Absent,
             (RecordState::Grown { .. } | RecordState::Moved { .. }, _) => is.clone(),
             (RecordState::Regular { twin, .. }, Some(entry)) => match self.content() {
@@ -108,9 +111,40 @@ impl ObservedPath {
                 }
                 None => unread(entry),
             },
-            (_, Some(entry)) => unread(entry),
+            (RecordState::Opaque { .. }, Some(entry)) => unread(entry),
+            (_, Some(entry)) => described(&self.path, entry),
         }
     }
+}
+
+/// Like [`unread`], but with all that can be read of a directory or a pipe.
+pub(crate) fn described(path: &Path, entry: &TreeEntry) -> RecordState {
+    let mut state = unread(entry);
+    let stamp = &entry.stamp;
+    if let RecordState::Directory {
+        extended: attributes,
+        ..
+    } = &mut state
+    {
+        // The attributes of a directory that must not be opened are not changed either.
+        *attributes = extended(&read_attributes(path).unwrap_or_default());
+    } else if entry.kind() == ScannedKind::Special(NAMED_PIPE) {
+        state = RecordState::Pipe {
+            mode: stamp.mode & 0o7777,
+            uid: stamp.uid,
+            gid: stamp.gid,
+            mtime: nanoseconds(stamp.mtime_ns),
+        };
+    }
+    state
+}
+
+/// Returns the extended attributes of a file or directory.
+pub(crate) fn read_attributes(path: &Path) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open_real(path, flags)?);
+    let stamp = Stamp::from_metadata(&file.metadata()?);
+    Ok(FileAttributes::from_file(&file, &stamp)?.extended)
 }
 
 /// Returns the record of a regular file with its content.
@@ -144,6 +178,7 @@ pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
             uid: stamp.uid,
             gid: stamp.gid,
             mtime: nanoseconds(stamp.mtime_ns),
+            extended: Vec::new(),
         },
         (kind, _) => RecordState::Opaque {
             kind: match kind {
@@ -196,7 +231,7 @@ pub(super) fn hash_of(path: &Path) -> io::Result<Option<String>> {
 
 /// Returns one hash for everything below a directory; `None` if it has far more entries than
 /// before.
-fn digest_below(path: &Path, entries: u64) -> Option<String> {
+pub(crate) fn digest_below(path: &Path, entries: u64) -> Option<String> {
     let area = ScanArea {
         roots: vec![path.to_path_buf()],
         entries: usize::try_from(entries).ok()?.checked_mul(2)?,

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use haft_witness::FileId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::commit::{FileAttributes, is_own_temporary};
@@ -67,6 +68,9 @@ pub(super) struct UndoIntent {
     /// A description for users, if the tool's name does not suffice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) about: String,
+    /// The name of the folder below `keep/` with the files that this unit keeps, if any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) keep: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -91,6 +95,35 @@ pub(crate) struct PathChangeRecord {
     pub(crate) path: PathBuf,
     pub(crate) before: RecordState,
     pub(crate) after: RecordState,
+    /// The identity of the entry before. Entries with equal identities are one object: a moved
+    /// entry, or hard links. Known only for changes that the sandbox witnessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) before_id: Option<FileId>,
+    /// The identity of the entry after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) after_id: Option<FileId>,
+}
+
+impl PathChangeRecord {
+    /// Creates a record of entries whose identities are not known.
+    pub(crate) fn new(path: PathBuf, before: RecordState, after: RecordState) -> Self {
+        Self {
+            path,
+            before,
+            after,
+            before_id: None,
+            after_id: None,
+        }
+    }
+
+    /// Returns whether the record has identities, and so must be restored by them.
+    pub(super) fn is_identified(&self) -> bool {
+        let is_carried = |state: &RecordState| *state == RecordState::Carried;
+        self.before_id.is_some()
+            || self.after_id.is_some()
+            || is_carried(&self.before)
+            || is_carried(&self.after)
+    }
 }
 
 /// A path that cannot be restored, with the reason.
@@ -154,6 +187,15 @@ pub(crate) enum RecordState {
         uid: u32,
         gid: u32,
         mtime: i64,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        extended: Vec<XattrRecord>,
+    },
+    /// A named pipe, which can be created again.
+    Pipe {
+        mode: u32,
+        uid: u32,
+        gid: u32,
+        mtime: i64,
     },
     /// A pipe, a socket, a device or a huge file, whose content was not read. Identified only by
     /// its seal.
@@ -173,6 +215,8 @@ pub(crate) enum RecordState {
         entries: u64,
         digest: String,
     },
+    /// The entry, if any, was moved together with a directory above it, which has its own record.
+    Carried,
 }
 
 /// The stamp of a file that was not read, to detect changes.
@@ -209,7 +253,7 @@ pub(super) struct PostImage {
 }
 
 /// An extended attribute; name and value are in hexadecimal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct XattrRecord {
     name: String,
     value: String,
@@ -247,10 +291,7 @@ impl RecordState {
                 mode: *mode,
                 uid: *uid,
                 gid: *gid,
-                extended: extended
-                    .iter()
-                    .filter_map(|one| Some((from_hex(&one.name)?, from_hex(&one.value)?)))
-                    .collect(),
+                extended: decode_extended(extended),
             }),
             _ => None,
         }
@@ -260,9 +301,27 @@ impl RecordState {
         match self {
             Self::Regular { mtime, .. }
             | Self::Link { mtime, .. }
+            | Self::Pipe { mtime, .. }
             | Self::Directory { mtime, .. } => Some(*mtime),
             _ => None,
         }
+    }
+
+    /// Returns whether the state has an entry that the record describes.
+    pub(crate) fn is_present(&self) -> bool {
+        !matches!(self, Self::Absent | Self::Carried)
+    }
+
+    /// Returns the stored file that the state refers to, if it is below this folder.
+    pub(super) fn kept_below(&self, folder: &Path) -> Option<&Path> {
+        let path = match self {
+            Self::Moved { to, .. } => to,
+            Self::Regular {
+                twin: Some(twin), ..
+            } => twin,
+            _ => return None,
+        };
+        path.starts_with(folder).then_some(path)
     }
 
     pub(super) fn is_directory(&self) -> bool {
@@ -276,13 +335,21 @@ impl FileRecord {
     }
 }
 
+/// Returns extended attributes as records, sorted by name.
 pub(crate) fn extended(all: &[(Vec<u8>, Vec<u8>)]) -> Vec<XattrRecord> {
-    all.iter()
-        .map(|(name, value)| XattrRecord {
-            name: to_hex(name),
-            value: to_hex(value),
-        })
-        .collect()
+    let records = all.iter().map(|(name, value)| XattrRecord {
+        name: to_hex(name),
+        value: to_hex(value),
+    });
+    let mut records: Vec<XattrRecord> = records.collect();
+    records.sort_unstable();
+    records
+}
+
+/// Returns the names and values of recorded attributes.
+pub(super) fn decode_extended(all: &[XattrRecord]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let decode = |one: &XattrRecord| Some((from_hex(&one.name)?, from_hex(&one.value)?));
+    all.iter().filter_map(decode).collect()
 }
 
 fn to_hex(bytes: &[u8]) -> String {
@@ -432,18 +499,19 @@ mod tests {
                     removed: 2,
                 }],
                 part_of: None,
-                swept: vec![PathChangeRecord {
-                    path: path.clone(),
-                    before: RecordState::Link {
+                swept: vec![PathChangeRecord::new(
+                    path.clone(),
+                    RecordState::Link {
                         target: path.clone(),
                         mtime: -1,
                     },
-                    after: RecordState::Absent,
-                }],
+                    RecordState::Absent,
+                )],
                 left: Vec::new(),
                 observed: true,
                 temporary: String::new(),
                 about: String::new(),
+                keep: String::new(),
             }));
             let line = serde_json::to_string(&record).unwrap();
             assert!(!line.contains('\n'));

@@ -66,22 +66,31 @@ impl UndoHistory {
         if !self.store().is_of_this_user() {
             return Ok(Vec::new());
         }
+        let mut settled = self.recover_witnessed()?;
         let units = self.units()?;
-        let settled = self.recover_units(&units)?;
+        settled.extend(self.recover_units(&units)?);
         // The recovered units need the same contents as before.
         self.remove_litter(&units);
         Ok(settled)
     }
 
+    /// Records commands that a crash interrupted, if this user's processes ran them. If one cannot
+    /// be recorded now, the next call tries again.
+    pub(super) fn record_abandoned(&self) {
+        if self.store().is_of_this_user() {
+            let _ = self.recover_witnessed();
+        }
+    }
+
     /// Removes files that a crash left in the folder and no record names. If another process uses
     /// the folder, or if a file cannot be removed, the next start tries again.
     fn remove_litter(&self, units: &UndoUnits) {
-        if !self.store().litter(&units.hashes()).is_empty()
+        if !self.store().litter(units).is_empty()
             && let Ok(Some(_log)) = self.store().try_open_alone()
             // Other processes may have added records since.
             && let Ok(units) = self.units()
         {
-            self.store().keep_only(&units.hashes());
+            self.store().keep_only(&units);
         }
     }
 
@@ -289,7 +298,7 @@ pub(super) fn decide(found: &[FileState]) -> RecoveryVerdict {
 
 /// Returns whether an interrupted overwrite can explain this content: each byte is old or new;
 /// bytes beyond the old end may also still be zero.
-fn is_torn(now: &[u8], before: &[u8], after: &[u8]) -> bool {
+pub(super) fn is_torn(now: &[u8], before: &[u8], after: &[u8]) -> bool {
     let (short, long) = (before.len().min(after.len()), before.len().max(after.len()));
     (short..=long).contains(&now.len())
         && now.iter().enumerate().all(|(at, byte)| {

@@ -9,6 +9,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use haft_witness::FileId;
+
 use super::command_units::is_same_content_and_extended;
 use super::record::RecordState;
 use super::store::UndoStore;
@@ -32,6 +34,9 @@ pub(super) struct RestoreTask {
     pub(super) to: RecordState,
     /// The modification time to set; `None` leaves the time of the restoration.
     pub(super) mtime: NewMtime,
+    /// The identities of the present and of the target entry, if they are known.
+    pub(super) now_id: Option<FileId>,
+    pub(super) to_id: Option<FileId>,
 }
 
 pub(super) struct Restoration<'a> {
@@ -177,18 +182,7 @@ impl Restoration<'_> {
 
     /// Checks that the entry still has the stamp from when the plan was made.
     fn require_seen(&self, task: &RestoreTask, at: &TargetDirectory) -> Result<(), JournalError> {
-        let now = at.stamp().map_err(|error| failed(task, error))?;
-        let same = match (&task.seen, &now) {
-            (None, None) => true,
-            (Some(_), Some(now)) if task.now.is_directory() => now.mode & 0o170_000 == 0o040_000,
-            // Our own changes may have changed the number of its other names, or its time.
-            (Some(seen), Some(now)) if seen.links > 1 => {
-                seen.same_object(now) && seen.size == now.size
-            }
-            (Some(seen), Some(now)) => seen.is_same(now),
-            _ => false,
-        };
-        match same {
+        match is_seen(task, at).map_err(|error| failed(task, error))? {
             true => Ok(()),
             false => Err(JournalError::Drifted {
                 path: task.path.clone(),
@@ -245,7 +239,11 @@ impl Restoration<'_> {
         }
         let at = self.open_parent(task)?;
         let result = match &task.to {
-            RecordState::Absent | RecordState::Directory { .. } | RecordState::Grown { .. } => {
+            RecordState::Absent
+            | RecordState::Carried
+            | RecordState::Pipe { .. }
+            | RecordState::Directory { .. }
+            | RecordState::Grown { .. } => {
                 return Ok(());
             }
             RecordState::Moved { to, .. } => {
@@ -341,6 +339,19 @@ impl Restoration<'_> {
     }
 }
 
+/// Returns whether the entry still has the stamp from when the plan was made.
+pub(super) fn is_seen(task: &RestoreTask, at: &TargetDirectory) -> io::Result<bool> {
+    let now = at.stamp()?;
+    Ok(match (&task.seen, &now) {
+        (None, None) => true,
+        (Some(_), Some(now)) if task.now.is_directory() => now.mode & 0o170_000 == 0o040_000,
+        // Our own changes may have changed the number of its other names, or its time.
+        (Some(seen), Some(now)) if seen.links > 1 => seen.same_object(now) && seen.size == now.size,
+        (Some(seen), Some(now)) => seen.is_same(now),
+        _ => false,
+    })
+}
+
 fn is_present(state: &RecordState) -> bool {
     *state != RecordState::Absent
 }
@@ -370,6 +381,6 @@ fn deepest_last(tasks: &[RestoreTask]) -> Vec<&RestoreTask> {
     sorted
 }
 
-fn failed(task: &RestoreTask, error: io::Error) -> JournalError {
+pub(super) fn failed(task: &RestoreTask, error: io::Error) -> JournalError {
     open_failed("restore", &task.path, error)
 }

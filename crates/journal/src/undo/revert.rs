@@ -104,6 +104,7 @@ impl UndoHistory {
             }
             .into());
         }
+        self.record_abandoned();
         let mut units = self.units()?;
         if units.all.iter().any(|unit| unit.ending.is_none()) {
             self.recover()?;

@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
+use super::keep;
 use super::record::UndoRecord;
+use super::units::UndoUnits;
 use crate::commit::{missing_parents, same_content};
 use crate::error::JournalError;
 use crate::open::open_real;
@@ -28,6 +30,8 @@ const LOG: &str = "log.jsonl";
 /// The new log before it is renamed over the old one.
 const NEW_LOG: &str = "log.jsonl.new";
 const BLOBS: &str = "blobs";
+const KEPT: &str = "keep";
+const LIVE: &str = "live";
 const IGNORE: &str = ".ignore";
 /// The prefix of blobs that are being written; those left by a crash are removed at the next start.
 const UNFINISHED: &str = "unfinished-";
@@ -37,6 +41,7 @@ const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(super) struct UndoStore {
     folder: PathBuf,
+    kept: PathBuf,
     state: Mutex<UndoStoreState>,
 }
 
@@ -68,7 +73,7 @@ pub(crate) struct LogMark {
 
 impl LogMark {
     /// Creates a mark for a time, without a position in the log.
-    pub(super) fn from_time(time: u64) -> Self {
+    pub(crate) fn from_time(time: u64) -> Self {
         Self { end: None, time }
     }
 }
@@ -83,6 +88,7 @@ pub(super) struct UndoLogFile {
 impl UndoStore {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self {
+            kept: folder.join(KEPT),
             folder,
             state: Mutex::default(),
         }
@@ -98,6 +104,16 @@ impl UndoStore {
 
     fn blob_path(&self, hash: &str) -> PathBuf {
         self.folder.join(BLOBS).join(hash)
+    }
+
+    /// Returns the folder of stored files that are not named by their hash.
+    pub(super) fn kept_folder(&self) -> &Path {
+        &self.kept
+    }
+
+    /// Returns the folder of the commands that run, or that a crash interrupted.
+    pub(super) fn live_folder(&self) -> PathBuf {
+        self.folder.join(LIVE)
     }
 
     pub(super) fn failed(&self, source: io::Error) -> JournalError {
@@ -184,7 +200,11 @@ impl UndoStore {
         let own = rustix::process::geteuid().as_raw();
         match fs::symlink_metadata(self.log_path()) {
             Ok(found) => found.uid() == own,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            // A command may have been interrupted before the first record.
+            Err(error) => {
+                error.kind() == io::ErrorKind::NotFound
+                    && fs::symlink_metadata(&self.folder).map_or(true, |found| found.uid() == own)
+            }
         }
     }
 
@@ -294,7 +314,7 @@ impl UndoStore {
         Ok(file)
     }
 
-    fn make_folder(&self) -> io::Result<()> {
+    pub(super) fn make_folder(&self) -> io::Result<()> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -337,6 +357,23 @@ impl UndoStore {
             let _ = fs::remove_file(&unfinished);
         }
         kept
+    }
+
+    /// Stores a file on the same file system under the hash of its content, as a hard link if
+    /// possible.
+    pub(super) fn adopt(&self, from: &Path, hash: &str) -> io::Result<()> {
+        self.make_folder()?;
+        let to = self.blob_path(hash);
+        if let Ok(known) = to.symlink_metadata()
+            && known.len() == from.symlink_metadata()?.len()
+        {
+            return Ok(());
+        }
+        let unfinished = self.unfinished();
+        match fs::hard_link(from, &unfinished) {
+            Ok(()) => fs::rename(&unfinished, &to),
+            Err(_) => self.put_file(from, hash, false),
+        }
     }
 
     /// Makes all stored contents durable.
@@ -383,21 +420,24 @@ impl UndoStore {
         Ok((ContentHash::compute(&content).to_string() == hash).then_some(content))
     }
 
-    /// Returns all unneeded files: blobs that no record names, and files that a crash left
+    /// Returns all unneeded files: blobs and kept files that no record names, and files that a crash left
     /// unfinished.
-    pub(super) fn litter(&self, hashes: &HashSet<&str>) -> Vec<PathBuf> {
+    pub(super) fn litter(&self, units: &UndoUnits) -> Vec<PathBuf> {
+        let hashes = units.hashes();
         let entries = fs::read_dir(self.folder.join(BLOBS));
         let entries = entries.into_iter().flatten().flatten();
         let needed = |name: &str| hashes.contains(name);
         let blobs = entries.filter(|entry| !entry.file_name().to_str().is_some_and(needed));
         let log = Some(self.folder.join(NEW_LOG)).filter(|path| path.exists());
-        blobs.map(|entry| entry.path()).chain(log).collect()
+        let kept = keep::unneeded(&self.kept, &units.kept_below(&self.kept), &units.damaged());
+        let blobs = blobs.map(|entry| entry.path());
+        blobs.chain(log).chain(kept).collect()
     }
 
     /// Removes all unneeded files. Must be called only with the log opened exclusively.
-    pub(super) fn keep_only(&self, hashes: &HashSet<&str>) {
-        for path in self.litter(hashes) {
-            let _ = fs::remove_file(path);
+    pub(super) fn keep_only(&self, units: &UndoUnits) {
+        for path in self.litter(units) {
+            keep::remove(&path);
         }
         self.lock().durable.clear();
     }

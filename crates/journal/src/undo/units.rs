@@ -59,15 +59,11 @@ impl UndoUnit {
             uid: 0,
             gid: 0,
             mtime: 0,
+            extended: Vec::new(),
         };
         for file in &self.intent.files {
             let mut add = |path: &Path, before: RecordState, after: RecordState| {
-                let path = path.to_path_buf();
-                let one = PathChangeRecord {
-                    path,
-                    before,
-                    after,
-                };
+                let one = PathChangeRecord::new(path.to_path_buf(), before, after);
                 if !all.iter().any(|(known, _)| known.path == one.path) {
                     all.push((one, false));
                 }
@@ -221,6 +217,22 @@ impl UndoUnits {
             .rev()
             .filter(|unit| unit.is_made() && unit.intent.time >= time)
             .collect()
+    }
+
+    /// Returns the stored files in this folder that the units need.
+    pub(super) fn kept_below(&self, folder: &Path) -> HashSet<&Path> {
+        let swept = self.all.iter().flat_map(|unit| &unit.intent.swept);
+        let states = swept.flat_map(|one| [&one.before, &one.after]);
+        states
+            .filter_map(|state| state.kept_below(folder))
+            .collect()
+    }
+
+    /// Returns the folders of units whose log could not be read.
+    pub(super) fn damaged(&self) -> HashSet<&str> {
+        let damaged = self.all.iter().map(|unit| &unit.intent);
+        let damaged = damaged.filter(|intent| intent.swept.is_empty() && !intent.left.is_empty());
+        damaged.map(|intent| intent.keep.as_str()).collect()
     }
 
     /// Returns the hashes that the units need.

@@ -1,14 +1,17 @@
 //! Applying an undo plan: preimages → intent → all tasks → outcome; and recovery of it after a
 //! crash.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+
+use haft_witness::FileId;
 
 use super::plan::{UndoPlan, observe_path};
 use crate::commit::{self, TargetDirectory, temporary_name};
 use crate::error::JournalError;
 use crate::undo::UndoHistory;
 use crate::undo::mutation::{now, write_pending_records};
+use crate::undo::object_restoration::ObjectRestoration;
 use crate::undo::observed_path::ObservedPath;
 use crate::undo::record::{
     PathChangeRecord, RecordState, UndoIntent, UndoRecord, UnitEnding, UnreadFileStamp,
@@ -35,14 +38,18 @@ impl UndoHistory {
         let store = self.store();
         let log = store.open()?;
         write_pending_records(self, &log)?;
+        let keep = match is_identified(&plan.tasks) {
+            true => self.keep_objects(&ticket.call, plan)?,
+            false => String::new(),
+        };
         self.keep_present(plan)?;
         let swept: Vec<PathChangeRecord> = plan
             .tasks
             .iter()
             .map(|task| PathChangeRecord {
-                path: task.path.clone(),
-                before: task.now.clone(),
-                after: task.to.clone(),
+                before_id: task.now_id,
+                after_id: task.to_id,
+                ..PathChangeRecord::new(task.path.clone(), task.now.clone(), task.to.clone())
             })
             .collect();
         let unit = self.new_unit(&ticket.call)?;
@@ -55,6 +62,7 @@ impl UndoHistory {
             time: now(),
             swept: swept.clone(),
             temporary: temporary.clone(),
+            keep,
             ..intent
         }));
         let end = |ending, note: Option<String>| {
@@ -69,12 +77,7 @@ impl UndoHistory {
             end(UnitEnding::NotMade, Some(error.to_string()));
             return Err(error);
         }
-        let restoration = Restoration {
-            store,
-            temporary: &temporary,
-            keep_times: true,
-        };
-        match restoration.run(&plan.tasks) {
+        match self.run_tasks(&plan.tasks, &temporary, HashMap::new()) {
             Ok(left) => {
                 end(UnitEnding::Made, None);
                 plan.left.extend(left);
@@ -96,12 +99,42 @@ impl UndoHistory {
         Ok(unit)
     }
 
+    /// Restores all paths. `set_aside` has the entries that an interrupted restoration set aside.
+    pub(super) fn run_tasks(
+        &self,
+        tasks: &[RestoreTask],
+        temporary: &str,
+        set_aside: HashMap<FileId, PathBuf>,
+    ) -> Result<Vec<(PathBuf, String)>, JournalError> {
+        let store = self.store();
+        if is_identified(tasks) {
+            let restoration = ObjectRestoration {
+                store,
+                temporary,
+                set_aside,
+            };
+            return restoration.run(tasks);
+        }
+        let restoration = Restoration {
+            store,
+            temporary,
+            keep_times: true,
+        };
+        restoration.run(tasks)
+    }
+
     /// Stores the contents that the tasks overwrite or remove. Those that are too large are
     /// reported.
     fn keep_present(&self, plan: &mut UndoPlan) -> Result<(), JournalError> {
         let store = self.store();
         let sync = plan.tasks.len() <= SYNCED_SINGLY;
         let mut bytes = 0;
+        let targets: HashMap<FileId, Option<String>> = plan
+            .tasks
+            .iter()
+            .filter(|task| task.to.is_present())
+            .filter_map(|task| Some((task.to_id?, task.to.hash().map(str::to_owned))))
+            .collect();
         for task in &mut plan.tasks {
             let lost = "its content is too large to store: undoing this undo will not restore it";
             let (Some(hash), Some(seen)) = (task.now.hash(), &task.seen) else {
@@ -114,7 +147,7 @@ impl UndoHistory {
                 }
                 continue;
             };
-            if task.to.hash() == Some(hash) {
+            if task.to.hash() == Some(hash) || self.is_only_moved(task, &targets) {
                 continue;
             }
             if seen.size > KEPT_FILE || bytes + seen.size > KEPT_ALL {
@@ -138,6 +171,9 @@ impl UndoHistory {
 
     /// Reverts every path that has the intended state; returns those for which that failed.
     fn roll_back_paths(&self, swept: &[PathChangeRecord], temporary: &str) -> Vec<PathBuf> {
+        if swept.iter().any(PathChangeRecord::is_identified) {
+            return self.roll_back_objects(swept, temporary);
+        }
         let mut tasks = Vec::new();
         let mut failed = Vec::new();
         for one in swept {
@@ -160,6 +196,8 @@ impl UndoHistory {
                 seen: looked.entry.map(|entry| entry.stamp),
                 to: one.before.clone(),
                 mtime: one.before.mtime(),
+                now_id: None,
+                to_id: None,
             });
         }
         // These contents cannot be restored.
@@ -173,12 +211,7 @@ impl UndoHistory {
             }
             !is_lost
         });
-        let restoration = Restoration {
-            store: self.store(),
-            temporary,
-            keep_times: true,
-        };
-        if restoration.run(&tasks).is_err() {
+        if self.run_tasks(&tasks, temporary, HashMap::new()).is_err() {
             failed.extend(tasks.into_iter().map(|task| task.path));
         }
         failed
@@ -193,6 +226,9 @@ impl UndoHistory {
             return Ok(RecoveryVerdict::Completed);
         }
         let (swept, temporary) = (&unit.intent.swept, &unit.intent.temporary);
+        if swept.iter().any(PathChangeRecord::is_identified) {
+            return self.settle_objects(swept, temporary);
+        }
         let parents: HashSet<&Path> = swept.iter().filter_map(|one| one.path.parent()).collect();
         for parent in parents {
             let Ok(directory) = TargetDirectory::open(&parent.join(temporary)) else {
@@ -240,15 +276,20 @@ impl UndoHistory {
                 seen: looked.entry.map(|entry| entry.stamp),
                 to: one.after.clone(),
                 mtime: one.after.mtime().filter(|_| !one.before.is_directory()),
+                now_id: None,
+                to_id: None,
             });
         }
-        let restoration = Restoration {
-            store: self.store(),
-            temporary,
-            keep_times: true,
-        };
-        restoration.run(&tasks).map(drop)
+        self.run_tasks(&tasks, temporary, HashMap::new()).map(drop)
     }
+}
+
+fn is_identified(tasks: &[RestoreTask]) -> bool {
+    let is_carried = |state: &RecordState| *state == RecordState::Carried;
+    tasks.iter().any(|task| {
+        let has_id = task.now_id.is_some() || task.to_id.is_some();
+        has_id || is_carried(&task.now) || is_carried(&task.to)
+    })
 }
 
 fn found(looked: &ObservedPath, one: &PathChangeRecord) -> FileState {

@@ -8,6 +8,8 @@
 //! - `carry_out`: applying them step by step, and recovery after a crash
 
 mod carry_out;
+mod object_recovery;
+mod objects;
 mod plan;
 
 use std::collections::HashSet;
@@ -211,10 +213,7 @@ impl UndoHistory {
             UndoneFile {
                 given: task.path.clone(),
                 real: task.path.clone(),
-                change: ChangeKind::from_existence(
-                    task.now != RecordState::Absent,
-                    task.to != RecordState::Absent,
-                ),
+                change: ChangeKind::from_existence(task.now.is_present(), task.to.is_present()),
                 patch,
             }
         })
@@ -240,8 +239,30 @@ fn is_same_content(one: &RecordState, other: &RecordState) -> bool {
         (RecordState::Opaque { seal: one, .. }, RecordState::Opaque { seal: other, .. }) => {
             is_same_file(one, other)
         }
+        (RecordState::Moved { seal: one, .. }, RecordState::Moved { seal: other, .. }) => {
+            is_same_file(one, other)
+        }
+        // A file that only one of two units has read.
+        (RecordState::Moved { seal, .. }, RecordState::Regular { size, mtime, .. })
+        | (RecordState::Regular { size, mtime, .. }, RecordState::Moved { seal, .. }) => {
+            (seal.size, seal.mtime) == (*size, *mtime)
+        }
+        (RecordState::Carried, _) | (_, RecordState::Carried) => true,
         _ => one == other || (one.is_directory() && other.is_directory()),
     }
+}
+
+/// Returns whether the states are equal, except for the name of another hard link, which only one
+/// side may have.
+pub(crate) fn is_same_but_twin(one: &RecordState, other: &RecordState) -> bool {
+    let plain = |state: &RecordState| {
+        let mut state = state.clone();
+        if let RecordState::Regular { twin, .. } = &mut state {
+            *twin = None;
+        }
+        state
+    };
+    plain(one) == plain(other)
 }
 
 pub(super) fn is_same_content_and_extended(one: &RecordState, other: &RecordState) -> bool {

@@ -3,8 +3,10 @@
 //! A mode or time that the command did not change stays unchanged. Times are restored only if no
 //! later change is in effect: a later build must see that its sources changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+
+use haft_witness::FileId;
 
 use super::{SHOWN_BYTES, is_same_content, is_same_content_and_extended, is_same_file};
 use crate::error::JournalError;
@@ -21,6 +23,9 @@ pub(super) struct PathUndo<'u> {
     pub(super) unit: &'u str,
     pub(super) expected: RecordState,
     pub(super) target: RecordState,
+    /// The identities of both, if they are known.
+    pub(super) expected_id: Option<FileId>,
+    pub(super) target_id: Option<FileId>,
     /// Modes and times are known, too.
     pub(super) exact: bool,
 }
@@ -40,7 +45,14 @@ impl UndoHistory {
         set_times: bool,
     ) -> Result<UndoPlan, JournalError> {
         let mut plan = UndoPlan::default();
+        let kept = self.store().kept_folder();
+        let present: HashSet<FileId> = all
+            .values()
+            .filter(|wanted| wanted.expected.is_present())
+            .filter_map(|wanted| wanted.expected_id)
+            .collect();
         for (path, wanted) in all {
+            let is_here = wanted.target_id.is_some_and(|id| present.contains(&id));
             let looked = observe_path(path)?;
             if !looked.is(&wanted.expected) {
                 if !looked.is(&wanted.target) {
@@ -49,7 +61,7 @@ impl UndoHistory {
                 }
                 continue;
             }
-            if !is_where_it_moves(wanted) {
+            if !is_where_it_moves(wanted, is_here, kept) {
                 let conflict = self.swept_conflict(path, wanted, &looked);
                 plan.conflicts.push(conflict);
                 continue;
@@ -65,7 +77,7 @@ impl UndoHistory {
                 }
                 _ => false,
             };
-            if gone && !is_same_object {
+            if gone && !is_same_object && !is_here {
                 plan.left
                     .push((path.clone(), "its old content was not stored".to_owned()));
                 continue;
@@ -79,11 +91,15 @@ impl UndoHistory {
             let mtime = to
                 .mtime()
                 .filter(|_| set_times && wanted.exact && times_agree);
-            if now == to && mtime.is_none_or(|mtime| now.mtime() == Some(mtime)) {
+            let changes_object = wanted.expected_id != wanted.target_id
+                && (wanted.expected_id.is_some() || wanted.target_id.is_some());
+            if !changes_object && now == to && mtime.is_none_or(|mtime| now.mtime() == Some(mtime))
+            {
                 continue;
             }
             if let Some(hash) = to.hash()
                 && !is_same_content_and_extended(&now, &to)
+                && !(is_here && has_content(all, wanted.target_id, hash))
                 && self.store().open_blob(hash)?.is_none()
             {
                 return Err(JournalError::Undo(UndoError::Damaged {
@@ -91,7 +107,7 @@ impl UndoHistory {
                     path: path.clone(),
                 }));
             }
-            if mtime.is_none() && is_same_but_time(&now, &to) {
+            if !changes_object && mtime.is_none() && is_same_but_time(&now, &to) {
                 continue;
             }
             plan.tasks.push(RestoreTask {
@@ -100,6 +116,8 @@ impl UndoHistory {
                 now,
                 to,
                 mtime,
+                now_id: wanted.expected_id,
+                to_id: wanted.target_id,
             });
         }
         name_twins(&mut plan.tasks);
@@ -147,13 +165,45 @@ impl UndoHistory {
 }
 
 /// Returns whether the other path of a moved file has the expected state; `true` if no file is moved.
-fn is_where_it_moves(wanted: &PathUndo<'_>) -> bool {
+///
+/// If the identities of the paths are known, the paths themselves are checked, so only a stored file
+/// is checked here.
+fn is_where_it_moves(wanted: &PathUndo<'_>, is_here: bool, kept: &Path) -> bool {
+    let is_identified = wanted.expected_id.is_some() || wanted.target_id.is_some();
+    if is_identified {
+        let is_stored = |state: &RecordState| {
+            ObservedPath::from_path(&state_path(state)?)
+                .ok()?
+                .is(state)
+                .then_some(())
+        };
+        return match &wanted.target {
+            target @ RecordState::Moved { to, .. } if to.starts_with(kept) && !is_here => {
+                is_stored(target).is_some()
+            }
+            RecordState::Moved { .. } => is_here,
+            _ => true,
+        };
+    }
     let (to, state) = match (&wanted.expected, &wanted.target) {
         (RecordState::Moved { to, .. }, _) => (to, &RecordState::Absent),
         (_, target @ RecordState::Moved { to, .. }) => (to, target),
         _ => return true,
     };
     ObservedPath::from_path(to).is_ok_and(|there| there.is(state))
+}
+
+fn state_path(state: &RecordState) -> Option<PathBuf> {
+    match state {
+        RecordState::Moved { to, .. } => Some(to.clone()),
+        _ => None,
+    }
+}
+
+/// Returns whether the present object has this content.
+fn has_content(all: &BTreeMap<PathBuf, PathUndo<'_>>, object: Option<FileId>, hash: &str) -> bool {
+    let mut states = all.values().filter(|one| one.expected_id == object);
+    states.any(|one| one.expected.hash() == Some(hash))
 }
 
 pub(super) fn observe_path(path: &Path) -> Result<ObservedPath, JournalError> {
@@ -192,6 +242,8 @@ pub(super) fn compose<'u>(
                     unit: unit.id(),
                     expected: one.after,
                     target: one.before,
+                    expected_id: one.after_id,
+                    target_id: one.before_id,
                     exact,
                 };
                 all.insert(one.path, wanted);
@@ -208,6 +260,7 @@ pub(super) fn compose<'u>(
                 )));
             }
             later.target = one.before;
+            later.target_id = one.before_id;
             later.exact &= exact;
         }
     }
@@ -262,23 +315,32 @@ fn with_present_attributes(now: &RecordState, wanted: &PathUndo<'_>) -> Option<R
             reconcile_value(extended, extended_then, extended_now, wanted.exact)?;
         }
         (
-            RecordState::Directory { mode, uid, gid, .. },
+            RecordState::Directory {
+                mode,
+                uid,
+                gid,
+                extended,
+                ..
+            },
             RecordState::Directory {
                 mode: mode_then,
                 uid: uid_then,
                 gid: gid_then,
+                extended: extended_then,
                 ..
             },
             RecordState::Directory {
                 mode: mode_now,
                 uid: uid_now,
                 gid: gid_now,
+                extended: extended_now,
                 ..
             },
         ) => {
             reconcile_value(mode, mode_then, mode_now, wanted.exact)?;
             reconcile_value(uid, uid_then, uid_now, wanted.exact)?;
             reconcile_value(gid, gid_then, gid_now, wanted.exact)?;
+            reconcile_value(extended, extended_then, extended_now, wanted.exact)?;
         }
         _ => {}
     }

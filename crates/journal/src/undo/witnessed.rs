@@ -1,0 +1,210 @@
+//! Writing the record of a witnessed command, and the files that it keeps.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use haft_witness::UnitFolder;
+
+use super::mutation::{now, write_pending_records};
+use super::record::{PathChangeRecord, UndoIntent, UndoRecord, UnitEnding, UnrestorablePath};
+use super::store::{Durability, UndoLogFile};
+use super::{RecoveredUnit, RecoveryVerdict, UndoHistory};
+use crate::error::JournalError;
+use crate::witness::{FinishedUnit, folder_name};
+
+/// The name of a log that could not be read.
+const DAMAGED_LOG: &str = "log.damaged";
+
+/// The call that ran a witnessed command.
+#[derive(Debug)]
+pub(crate) struct WitnessedCall {
+    pub(crate) call: String,
+    pub(crate) tool: String,
+    pub(crate) about: String,
+    /// The time of the unit in milliseconds since the epoch; `None` for the present time.
+    pub(crate) time: Option<u64>,
+}
+
+/// The open journal while a witnessed command is recorded. Until then, no other process removes
+/// stored files.
+pub(crate) struct CommandRecording<'h> {
+    history: &'h UndoHistory,
+    log: UndoLogFile,
+}
+
+impl UndoHistory {
+    pub(crate) fn witness_store(&self) -> io::Result<PathBuf> {
+        self.store().make_folder()?;
+        let live = self.store().live_folder();
+        for folder in [&live, self.store().kept_folder()] {
+            let mut builder = fs::DirBuilder::new();
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.recursive(true).create(folder)?;
+        }
+        Ok(live)
+    }
+
+    pub(crate) fn begin_recording(&self) -> Result<CommandRecording<'_>, JournalError> {
+        let log = self.store().open()?;
+        write_pending_records(self, &log)?;
+        Ok(CommandRecording { history: self, log })
+    }
+
+    /// Returns the folders of commands that run or were interrupted.
+    pub(crate) fn abandoned_candidates(&self) -> Vec<PathBuf> {
+        let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        let live = entries(&self.store().live_folder()).map(|entry| entry.path());
+        let kept = entries(self.store().kept_folder()).map(|entry| entry.path());
+        let kept = kept.filter(|path| UnitFolder::open(path).log().exists());
+        let mut all: Vec<PathBuf> = live.chain(kept).collect();
+        let created = |path: &PathBuf| {
+            let owner = fs::metadata(path.join("owner")).ok();
+            owner.and_then(|owner| owner.modified().ok())
+        };
+        all.sort_by_cached_key(created);
+        all
+    }
+
+    pub(crate) fn is_recorded(&self, folder: &UnitFolder) -> Result<bool, JournalError> {
+        let name = folder_name(folder);
+        let units = self.units()?;
+        Ok(units.all.iter().any(|unit| unit.intent.keep == name))
+    }
+
+    /// Like [`Self::recover_commands`], but returns the units in the form of recovery.
+    pub(super) fn recover_witnessed(&self) -> Result<Vec<RecoveredUnit>, JournalError> {
+        let all = self.recover_commands()?.into_iter();
+        let units = all.filter_map(|(tool, finished)| {
+            Some(RecoveredUnit {
+                unit: finished.unit?,
+                tool,
+                files: finished.records.into_iter().map(|one| one.path).collect(),
+                verdict: RecoveryVerdict::Completed,
+            })
+        });
+        Ok(units.collect())
+    }
+}
+
+impl CommandRecording<'_> {
+    fn failed(&self, error: io::Error) -> JournalError {
+        self.history.store().failed(error)
+    }
+
+    /// Moves the folder of a unit to the stored files.
+    pub(crate) fn adopt(&self, folder: &UnitFolder) -> Result<UnitFolder, JournalError> {
+        let kept = self.history.store().kept_folder();
+        if folder.path().starts_with(kept) {
+            return Ok(folder.clone());
+        }
+        let to = kept.join(folder_name(folder));
+        fs::create_dir_all(kept)
+            .and_then(|()| fs::rename(folder.path(), &to))
+            .map_err(|error| self.failed(error))?;
+        Ok(UnitFolder::open(to))
+    }
+
+    /// Stores copies under their hashes without copying them again.
+    pub(crate) fn adopt_copies(
+        &self,
+        copies: &HashMap<String, PathBuf>,
+    ) -> Result<(), JournalError> {
+        for (hash, copy) in copies {
+            self.history
+                .store()
+                .adopt(copy, hash)
+                .map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the record, and then removes the log and the stored files that it does not name.
+    pub(crate) fn record(
+        &self,
+        folder: &UnitFolder,
+        call: &WitnessedCall,
+        records: &[PathChangeRecord],
+        left: &[UnrestorablePath],
+    ) -> Result<String, JournalError> {
+        let unit = self.history.new_unit(&call.call)?;
+        self.history.count_swept(records);
+        let intent = UndoRecord::Intent(Box::new(UndoIntent {
+            unit: unit.clone(),
+            call: call.call.clone(),
+            tool: call.tool.clone(),
+            time: call.time.unwrap_or_else(now),
+            swept: records.to_vec(),
+            left: left.to_vec(),
+            observed: true,
+            about: call.about.clone(),
+            keep: folder_name(folder),
+            ..UndoIntent::default()
+        }));
+        let outcome = UndoRecord::Outcome {
+            unit: unit.clone(),
+            ending: UnitEnding::Made,
+            note: None,
+        };
+        // The command's own writes are not certain to survive a power failure either.
+        self.log
+            .append_all(&[intent, outcome], Durability::BestEffort)
+            .map_err(|error| self.failed(error))?;
+        self.clean_up(folder)?;
+        Ok(unit)
+    }
+
+    /// Removes the log of a recorded unit, and stored files that no record names.
+    pub(crate) fn clean_up(&self, folder: &UnitFolder) -> Result<(), JournalError> {
+        let units = self.history.units()?;
+        let name = folder_name(folder);
+        let own = units.all.iter().filter(|unit| unit.intent.keep == name);
+        let kept = self.history.store().kept_folder();
+        let swept = own.flat_map(|unit| &unit.intent.swept);
+        let states = swept.flat_map(|one| [&one.before, &one.after]);
+        let needed: HashSet<&Path> = states.filter_map(|state| state.kept_below(kept)).collect();
+        for entry in fs::read_dir(folder.objects())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if !needed.contains(entry.path().as_path()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        let _ = fs::remove_file(folder.path().join("owner"));
+        let _ = fs::remove_file(folder.log());
+        // Both are removed only if no stored file is left.
+        let _ = fs::remove_dir(folder.objects());
+        let _ = fs::remove_dir(folder.path());
+        Ok(())
+    }
+
+    /// Records a unit whose log cannot be read. Its stored files stay.
+    pub(crate) fn record_damaged(
+        &self,
+        folder: &UnitFolder,
+        call: &WitnessedCall,
+        why: String,
+    ) -> Result<FinishedUnit, JournalError> {
+        let damaged = folder.path().join(DAMAGED_LOG);
+        fs::rename(folder.log(), &damaged).map_err(|error| self.failed(error))?;
+        let left = vec![UnrestorablePath {
+            path: damaged,
+            why: why.clone(),
+        }];
+        let unit = self.record(folder, call, &[], &left)?;
+        Ok(FinishedUnit {
+            unit: Some(unit),
+            left,
+            damage: Some(why),
+            ..FinishedUnit::default()
+        })
+    }
+
+    /// Removes the folder of a command that changed nothing.
+    pub(crate) fn discard(&self, folder: &UnitFolder) {
+        let _ = fs::remove_dir_all(folder.path());
+    }
+}
