@@ -318,6 +318,10 @@ async fn build_tools(
     if !code.is_off() {
         builder = builder.service(Arc::new(code));
     }
+    #[cfg(feature = "shell")]
+    {
+        builder = builder.service(Arc::new(permitted.undo));
+    }
     #[cfg(feature = "search")]
     {
         if let Some(shared) = &config.search {

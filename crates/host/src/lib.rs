@@ -107,6 +107,8 @@ mod telemetry;
 mod tool_server;
 mod tool_telemetry;
 mod turn_loop;
+#[cfg(feature = "shell")]
+mod undo_settings;
 pub mod utc_time;
 #[cfg(feature = "web")]
 mod web;

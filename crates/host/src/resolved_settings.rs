@@ -15,6 +15,8 @@ use haft_engine::{
     },
 };
 
+#[cfg(feature = "shell")]
+use crate::undo_settings;
 use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::EventEmitter, retention};
 
 /// The resolved settings of a session.
@@ -45,6 +47,9 @@ pub struct ResolvedSettings {
     /// The settings of the search index.
     #[cfg(feature = "search")]
     pub search_index: haft_tools::IndexSettings,
+    /// The limits of what is stored so that commands can be undone.
+    #[cfg(feature = "shell")]
+    pub(crate) undo: haft_tools::WitnessLimits,
     /// The retention period of sessions; `None`: unlimited.
     pub(crate) retention: Option<Duration>,
     /// The environment variables, including those in the settings.
@@ -133,6 +138,8 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
     let memory = memory_folder(&settings.auto_memory(), environment, cwd);
     #[cfg(feature = "search")]
     let search_index = search_index(&settings, environment);
+    #[cfg(feature = "shell")]
+    let undo = undo_settings::limits(&mut settings);
     let retention = retention::period(&mut settings);
     let from_files = settings.default_mode();
     settings.problems.extend(config.problems.iter().cloned());
@@ -154,6 +161,8 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
         memory,
         #[cfg(feature = "search")]
         search_index,
+        #[cfg(feature = "shell")]
+        undo,
         retention,
         environment: environment.clone(),
         plugin_servers: serde_json::Map::new(),

@@ -31,7 +31,6 @@ pub struct CommandHandle {
     ended: Option<CommandEnd>,
     exceeded: Option<ExceededLimit>,
     finished: bool,
-    witness_failure: Option<String>,
     /// The deadline for the end of all its processes.
     due: Option<KillDeadline>,
     instance: Arc<SandboxInstance>,
@@ -70,6 +69,9 @@ pub struct CommandEnd {
     /// The limit that the command, or processes that it left running, exceeded. They were ended
     /// because of it.
     pub exceeded: Option<ExceededLimit>,
+    /// The reason why the guard did not record every change of the command for undo. Known when all
+    /// processes have ended.
+    pub witness_failure: Option<String>,
 }
 
 impl CommandEnd {
@@ -82,6 +84,7 @@ impl CommandEnd {
             uncovered: None,
             refused: Vec::new(),
             exceeded: None,
+            witness_failure: None,
         }
     }
 }
@@ -153,7 +156,6 @@ impl CommandHandle {
             ended: None,
             exceeded: None,
             finished: false,
-            witness_failure: None,
             due: None,
             instance,
         }
@@ -185,12 +187,6 @@ impl CommandHandle {
     /// the kernel does not support that, the caller must check the changed files afterwards.
     pub fn is_mediated(&self) -> bool {
         self.guard_state.mediated
-    }
-
-    /// Returns the reason why the guard did not record every change of the command. Known when all
-    /// processes have ended.
-    pub fn witness_failure(&self) -> Option<&str> {
-        self.witness_failure.as_deref()
     }
 
     /// Returns the separate network of the command. `None` if the command uses the machine's network,
@@ -258,7 +254,9 @@ impl CommandHandle {
         match event {
             None => self.finished = true,
             Some(GuardEvent::Gone { witness_failure }) => {
-                self.witness_failure = witness_failure;
+                if let Some(ended) = &mut self.ended {
+                    ended.witness_failure = witness_failure;
+                }
                 self.finished = true;
             }
             Some(GuardEvent::Asks { id, used }) => {
@@ -298,6 +296,7 @@ impl CommandHandle {
                         })
                         .collect(),
                     exceeded: self.exceeded,
+                    witness_failure: None,
                 });
             }
             Some(GuardEvent::Exceeded(exceeded)) => {

@@ -102,6 +102,11 @@ impl SandboxInstance {
         scratch: Arc<ScratchFolder>,
     ) -> Result<Self, SandboxError> {
         let program = &setup.program;
+        if let Some(store) = &plan.witness_store
+            && let Err(error) = scratch::make(store)
+        {
+            tracing::warn!(%error, "commands cannot be witnessed: no folder for what they change");
+        }
         // Must come before the setup, so that the next command notices every later change.
         let guarded = guarded(&plan.profile);
         let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {

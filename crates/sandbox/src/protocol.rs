@@ -62,10 +62,16 @@ pub(crate) struct SandboxPlan {
 }
 
 impl SandboxPlan {
-    /// Returns whether the guard of a command opens files for it.
+    /// Returns whether the guard of a command opens files for it: to decide about guarded names, or to
+    /// store what the command changes.
     pub(crate) fn is_mediated(&self) -> bool {
-        self.mediates
-            && matches!(&self.profile, SandboxProfile::Workspace(workspace) if workspace.guarded.is_some())
+        let is_needed = match &self.profile {
+            SandboxProfile::Workspace(workspace) => {
+                workspace.guarded.is_some() || self.witness_store.is_some()
+            }
+            SandboxProfile::ReadOnly(_) | SandboxProfile::Full => false,
+        };
+        self.mediates && is_needed
     }
 
     /// Returns the directories in which commands may write.

@@ -344,6 +344,21 @@ const INSTRUCTIONS: &[SettingKey] = &[
         Number,
         "sessions of all projects that did not change for this number of days are removed when a session starts; unset: never",
     ),
+    users(
+        "undo.copyBytes",
+        Number,
+        "the most bytes that are copied in a session so that commands can be undone; default: 1 GiB",
+    ),
+    users(
+        "undo.fileBytes",
+        Number,
+        "files with more bytes are not copied before a command changes them; default: 256 MiB",
+    ),
+    users(
+        "undo.pinBytes",
+        Number,
+        "the most bytes of removed files that stay on the disk for undo; default: 10 GiB, at most a quarter of the free space",
+    ),
     light(
         "attribution.commit",
         Text,

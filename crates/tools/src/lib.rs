@@ -88,6 +88,8 @@ pub use code::{LanguageServerSetup, LanguageServers, installed_servers};
 pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
 pub use haft_journal as journal;
+#[cfg(feature = "shell")]
+pub use haft_sandbox::WitnessLimits;
 #[cfg(feature = "search")]
 pub use haft_search::{IndexSettings, SharedEngine};
 #[cfg(feature = "shell")]
@@ -300,9 +302,11 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     #[cfg(feature = "shell")]
     let services = {
         let program = services.get::<ShellProgram>().ok();
+        let journal = services.get::<haft_journal::Journal>().ok();
+        let witness_store = journal.and_then(|journal| journal.witness_store());
         match services.get() {
             Ok(notices) => or_new(services, || {
-                ShellService::new(program.as_deref(), session_folder, notices)
+                ShellService::new(program.as_deref(), session_folder, witness_store, notices)
             }),
             Err(_) => services,
         }

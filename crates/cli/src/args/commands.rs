@@ -338,16 +338,20 @@ Examples:
   haft undo --preview       show what undoing the last change would do
   haft undo --since 10m     undo the last ten minutes")]
 pub(crate) struct UndoFlags {
-    /// The change to undo: the id of the call that made it, or a unique beginning of the id.
-    #[arg(value_name = "CALL_ID")]
-    pub(crate) call_id: Option<String>,
+    /// The change to undo: its number in the list (1 is the newest), its id there, or the id of the
+    /// call that made it.
+    #[arg(value_name = "CHANGE")]
+    pub(crate) change: Option<String>,
     /// List the changes, newest first.
-    #[arg(long, conflicts_with_all = ["call_id", "since", "preview"])]
+    #[arg(long, conflicts_with_all = ["change", "since", "preview", "file"])]
     pub(crate) list: bool,
     /// Undo everything since then: a span such as 10m, 2h, 1d, or a time such as
     /// 2026-01-31T12:00 (UTC).
-    #[arg(long, value_name = "TIME", conflicts_with = "call_id")]
+    #[arg(long, value_name = "TIME", conflicts_with = "change")]
     pub(crate) since: Option<String>,
+    /// Undo only the last change of this file, or of the files in this directory.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["change", "since", "preview"])]
+    pub(crate) file: Option<PathBuf>,
     /// Only show what undo would do.
     #[arg(long)]
     pub(crate) preview: bool,

@@ -24,6 +24,8 @@ use crate::{
 const MAX_COUNT: usize = 1_000;
 /// The maximum number of files that are listed for a change.
 const MAX_FILES: usize = 50;
+/// The minimum length of an id in the list.
+const SHORT_ID: usize = 8;
 /// The maximum number of characters of a command line in the list.
 const ABOUT: usize = 60;
 
@@ -42,6 +44,11 @@ pub(crate) fn run(session: &SessionArgs, undo: &UndoFlags) -> anyhow::Result<Exi
         UndoMode::Apply
     };
     let ticket = WriteGrant::unconfined(CallId::new().to_string(), "haft undo");
+    if let Some(file) = &undo.file {
+        let undone = undo_file(&histories, &ticket, &cwd.join(file))?;
+        print_outcome(&undone, &cwd)?;
+        return Ok(Exit::Success);
+    }
     let mut nothing = true;
     for (history, which) in chosen(&histories, undo)? {
         let undone = history.undo(&ticket, &which, mode)?;
@@ -73,30 +80,99 @@ fn histories(cwd: &Path) -> anyhow::Result<Vec<UndoHistory>> {
     Ok(folders.into_iter().map(UndoHistory::open).collect())
 }
 
+/// Returns the changes of all sessions with their histories, the newest first.
+fn changes(histories: &[UndoHistory]) -> anyhow::Result<Vec<(&UndoHistory, UnitSummary)>> {
+    let mut changes = Vec::new();
+    for history in histories {
+        let units = history.list(MAX_COUNT)?.into_iter();
+        changes.extend(units.map(|unit| (history, unit)));
+    }
+    changes.sort_by_key(|(_, unit)| std::cmp::Reverse(unit.time));
+    Ok(changes)
+}
+
+/// Undoes the last change of a file, or of each file in a directory that the last change there made.
+fn undo_file(
+    histories: &[UndoHistory],
+    ticket: &WriteGrant,
+    path: &Path,
+) -> anyhow::Result<UndoOutcome> {
+    // The name may be missing now: only its directory is resolved.
+    let path = match (
+        path.parent().and_then(|above| above.canonicalize().ok()),
+        path.file_name(),
+    ) {
+        (Some(above), Some(name)) => above.join(name),
+        _ => path.to_path_buf(),
+    };
+    for (history, unit) in changes(histories)? {
+        let files = unit.files.iter().map(|file| file.real.clone());
+        let files: Vec<PathBuf> = files.filter(|file| file.starts_with(&path)).collect();
+        if is_in_effect(&unit) && unit.undoes.is_empty() && !files.is_empty() {
+            return Ok(history.revert_paths(ticket, &unit.id, &files)?);
+        }
+    }
+    anyhow::bail!("no change of {} can be undone", path.display())
+}
+
+/// Finds a change by its number in the list, by an id of the list, or by the beginning of an id.
+fn find<'a, 'h>(
+    changes: &'a [(&'h UndoHistory, UnitSummary)],
+    wanted: &str,
+) -> anyhow::Result<&'a (&'h UndoHistory, UnitSummary)> {
+    let number = wanted.parse::<usize>().ok();
+    if let Some(number) = number.filter(|_| wanted.len() < SHORT_ID) {
+        let found = number.checked_sub(1).and_then(|index| changes.get(index));
+        return found.with_context(|| {
+            format!("there is no change number {wanted}; `haft undo --list` shows all changes")
+        });
+    }
+    let matches = |id: &str| {
+        id == wanted
+            || (wanted.len() >= SHORT_ID && (id.starts_with(wanted) || id.ends_with(wanted)))
+    };
+    let mut found = changes
+        .iter()
+        .filter(|(_, unit)| matches(&unit.id) || unit.call == wanted);
+    let first = found.next().with_context(|| {
+        format!("no change has the id {wanted}; `haft undo --list` shows all changes")
+    })?;
+    let is_exact = first.1.id == wanted || first.1.call == wanted;
+    anyhow::ensure!(
+        is_exact || found.next().is_none(),
+        "several changes have ids like {wanted}; give more characters of the id"
+    );
+    Ok(first)
+}
+
+/// Returns, for each id, the shortest end of it that no other one has.
+fn short_ids(ids: &[&str]) -> Vec<String> {
+    let end = |id: &str, length: usize| {
+        let skipped = id.chars().count().saturating_sub(length);
+        id.chars().skip(skipped).collect::<String>()
+    };
+    let mut length = SHORT_ID;
+    loop {
+        let short: Vec<String> = ids.iter().map(|id| end(id, length)).collect();
+        let distinct: std::collections::HashSet<&String> = short.iter().collect();
+        let longest = ids.iter().map(|id| id.len()).max().unwrap_or_default();
+        if distinct.len() == ids.len() || length >= longest {
+            return short;
+        }
+        length += 1;
+    }
+}
+
 /// Returns the selected changes with their sessions, the newest first.
 fn chosen<'a>(
     histories: &'a [UndoHistory],
     undo: &UndoFlags,
 ) -> anyhow::Result<Vec<(&'a UndoHistory, UndoSelection)>> {
-    let mut changes = Vec::new();
-    for history in histories {
-        changes.extend(
-            history
-                .list(MAX_COUNT)?
-                .into_iter()
-                .map(|unit| (history, unit)),
-        );
-    }
-    changes.sort_by_key(|(_, unit)| std::cmp::Reverse(unit.time));
-    match (&undo.call_id, &undo.since) {
-        (Some(id), _) => {
-            let known = changes
-                .iter()
-                .find(|(_, unit)| unit.id.starts_with(id.as_str()));
-            let (history, _) = known.with_context(|| {
-                format!("no change has the id {id}; `haft undo --list` shows them")
-            })?;
-            Ok(vec![(history, UndoSelection::Unit(id.clone()))])
+    let changes = changes(histories)?;
+    match (&undo.change, &undo.since) {
+        (Some(wanted), _) => {
+            let (history, unit) = find(&changes, wanted)?;
+            Ok(vec![(history, UndoSelection::Unit(unit.id.clone()))])
         }
         (None, Some(since)) => {
             let since = utc_time::parse(since, SystemTime::now()).with_context(|| {
@@ -130,27 +206,34 @@ fn is_in_effect(unit: &UnitSummary) -> bool {
 }
 
 fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
-    let mut units = Vec::new();
-    for history in histories {
-        units.extend(history.list(MAX_COUNT)?);
-    }
-    units.sort_by_key(|unit| std::cmp::Reverse(unit.time));
-    if units.is_empty() {
+    let changes = changes(histories)?;
+    if changes.is_empty() {
         show::line("Nothing was changed here.")?;
         return Ok(Exit::Success);
     }
-    let mut rows = vec![["ID", "TIME (UTC)", "TOOL", "FILES", "STATE"].map(str::to_owned)];
-    rows.extend(units.iter().map(|unit| {
-        [
-            unit.id.clone(),
-            utc_time::show(unit.time),
+    let ids: Vec<&str> = changes.iter().map(|(_, unit)| unit.id.as_str()).collect();
+    let mut rows = vec![["#", "ID", "TIME", "TOOL", "FILES", "STATE"].map(str::to_owned)];
+    for (number, ((_, unit), id)) in (1..).zip(changes.iter().zip(short_ids(&ids))) {
+        rows.push([
+            number.to_string(),
+            id,
+            local_time(unit.time),
             unit.tool.clone(),
             files(unit, cwd),
             state(unit),
-        ]
-    }));
+        ]);
+    }
     show::line(show::table(&rows).trim_end())?;
     Ok(Exit::Success)
+}
+
+/// Formats a time as `2026-01-31 12:00` in the time zone of the machine.
+fn local_time(time: SystemTime) -> String {
+    let local = |time: SystemTime| jiff::Zoned::try_from(time).ok();
+    local(time).map_or_else(
+        || format!("{} UTC", utc_time::show(time)),
+        |time| time.strftime("%Y-%m-%d %H:%M").to_string(),
+    )
 }
 
 fn files(unit: &UnitSummary, cwd: &Path) -> String {
@@ -229,4 +312,22 @@ fn print_outcome(undone: &UndoOutcome, cwd: &Path) -> anyhow::Result<()> {
         show::line(&format!("  undone; to redo it: haft undo {unit}"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_ids_differ() {
+        let ids = [
+            "0190a000-0000-7000-8000-000012345678",
+            "0190a000-0000-7000-8000-000112345678",
+            "0190a000-0000-7000-8000-0000aaaaaaaa",
+            "0190a000-0000-7000-8000-0000aaaaaaaa#2",
+            "x",
+        ];
+        let expected = ["012345678", "112345678", "0aaaaaaaa", "aaaaaaa#2", "x"];
+        assert_eq!(short_ids(&ids), expected);
+    }
 }

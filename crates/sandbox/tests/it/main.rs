@@ -16,6 +16,7 @@
 mod closed;
 mod confined;
 mod ending;
+mod exact_undo;
 mod lifetime;
 mod network;
 mod output;

@@ -71,7 +71,7 @@ async fn run_with(place: &Place, text: &str, limits: WitnessLimits) -> Option<Wi
     let log = folder.read().unwrap();
     Some(Witnessed {
         text: String::from_utf8_lossy(&bytes).into_owned(),
-        failure: running.witness_failure().map(str::to_owned),
+        failure: running.wait_for_exit().await.witness_failure,
         changes: log.changes,
         is_complete: log.is_complete,
         folder,

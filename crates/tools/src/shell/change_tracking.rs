@@ -3,6 +3,7 @@
 //! make them.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,7 +11,10 @@ use std::{
 use haft_contract::{
     CallContext, CallId, Confinement, ConfinementProfile, ControlFiles, ToolError,
 };
-use haft_journal::{CommandBaseline, Journal, SnapshotScope, WriteGrant};
+use haft_journal::{
+    CommandBaseline, CommandChanges, Journal, SnapshotScope, WitnessUnit, WriteGrant,
+};
+use haft_sandbox::{CommandEnd, WitnessLimits, WitnessRequest};
 use haft_shell::{Analysis, Effect};
 
 use crate::{blocking::blocking, paths::shown};
@@ -18,21 +22,158 @@ use crate::{blocking::blocking, paths::shown};
 /// The maximum number of files that a result names.
 const NAMED: usize = 5;
 
-/// The state of the watched directories before a command.
+/// The state before a command: a scan of the directories that it may change, or, if its guard records
+/// its changes, the record.
 pub(crate) struct ChangeBaseline {
     journal: Arc<Journal>,
-    before: CommandBaseline,
+    before: Baseline,
     call: CallId,
     cwd: Arc<Path>,
 }
 
+enum Baseline {
+    Scan(CommandBaseline),
+    Witness {
+        unit: WitnessUnit,
+        /// The directories whose changes the guard records.
+        roots: Vec<PathBuf>,
+        limits: WitnessLimits,
+    },
+}
+
 /// The report on a command's changes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ChangeReport {
     /// Notes for the model.
     pub(crate) notes: Vec<String>,
-    /// The reason why undo does not cover the changes, or not all of them.
+    /// The reason why a scan did not find the changes, or not all of them.
     pub(crate) uncovered: Option<String>,
+    pub(crate) undo: UndoCoverage,
+}
+
+/// How far undo covers the changes of a command.
+#[derive(Debug)]
+pub(crate) enum UndoCoverage {
+    /// The guard recorded every change.
+    Exact,
+    /// Undo does not cover these changes, or does not know all of them.
+    Partial(String),
+    /// A scan before and after the command found the changes.
+    Scanned,
+    /// Undo covers no change.
+    None(String),
+}
+
+impl fmt::Display for UndoCoverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("exact"),
+            Self::Partial(why) => write!(f, "partial ({why})"),
+            Self::Scanned => f.write_str("scanned"),
+            Self::None(why) => write!(f, "none ({why})"),
+        }
+    }
+}
+
+impl UndoCoverage {
+    fn new(changed: &CommandChanges, is_witnessed: bool, cwd: &Path) -> Self {
+        match (&changed.uncovered, changed.not_restorable.first()) {
+            (Some(why), _) if changed.unit.is_none() => Self::None(why.clone()),
+            (Some(why), _) => Self::Partial(why.clone()),
+            (None, Some((path, why))) => {
+                let more = match changed.not_restorable.len() - 1 {
+                    0 => String::new(),
+                    more => format!("; and {more} more"),
+                };
+                Self::Partial(format!("{}: {why}{more}", shown(path, cwd)))
+            }
+            (None, None) if is_witnessed => Self::Exact,
+            (None, None) => Self::Scanned,
+        }
+    }
+}
+
+impl ChangeBaseline {
+    /// Returns whether the command's guard records its changes.
+    pub(crate) fn is_witnessed(&self) -> bool {
+        matches!(self.before, Baseline::Witness { .. })
+    }
+
+    /// Returns the request to record the command's changes, for its guard.
+    pub(crate) fn witness_request(&self) -> Result<Option<WitnessRequest>, ToolError> {
+        let Baseline::Witness {
+            unit,
+            roots,
+            limits,
+        } = &self.before
+        else {
+            return Ok(None);
+        };
+        let log = unit.log().try_clone().map_err(|error| {
+            ToolError::Failed(format!(
+                "The command was not run: its changes cannot be recorded for undo: {error}"
+            ))
+        })?;
+        Ok(Some(WitnessRequest {
+            log,
+            objects: unit.folder().join("objects"),
+            roots: roots.clone(),
+            limits: *limits,
+        }))
+    }
+}
+
+/// Returns the directories whose changes the guard of a command can record. Changes in caches are not
+/// recorded.
+pub(crate) fn witnessed_roots(confinement: &Confinement) -> Vec<PathBuf> {
+    let writable = confinement.writable.iter();
+    let recorded = writable.filter(|root| !confinement.caches.contains(root) && root.is_dir());
+    recorded.cloned().collect()
+}
+
+/// Prepares the record of a command's changes by its guard. Returns `None` without a journal, or if the
+/// record cannot be created.
+pub(crate) async fn begin_witness(
+    roots: Vec<PathBuf>,
+    command: &str,
+    cx: &CallContext,
+) -> Result<Option<ChangeBaseline>, ToolError> {
+    let Ok(journal) = cx.services.get::<Journal>() else {
+        return Ok(None);
+    };
+    let (call, cwd, about) = (cx.call, Arc::clone(&cx.cwd), command.to_owned());
+    let limits = cx.services.get::<WitnessLimits>();
+    let limits = limits.map_or_else(|_| WitnessLimits::default(), |limits| *limits);
+    blocking(move || {
+        let unit = journal.begin_witness(&call.to_string(), "Bash", &about, &roots);
+        // If that fails, the directories are scanned instead.
+        let unit = unit.ok()?;
+        Some(ChangeBaseline {
+            before: Baseline::Witness {
+                limits: free_limits(limits, unit.folder()),
+                unit,
+                roots,
+            },
+            journal,
+            call,
+            cwd,
+        })
+    })
+    .await
+}
+
+/// Returns limits that leave 1 GiB or 2 % of the disk free, and pin at most a quarter of what is free.
+fn free_limits(limits: WitnessLimits, folder: &Path) -> WitnessLimits {
+    let Ok(disk) = rustix::fs::statvfs(folder) else {
+        return limits;
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let reserve = (disk.f_blocks.saturating_mul(disk.f_frsize) / 50).max(1 << 30);
+    WitnessLimits {
+        copy_bytes: limits.copy_bytes.min(free.saturating_sub(reserve)),
+        file_bytes: limits.file_bytes,
+        pin_bytes: limits.pin_bytes.min(free / 4),
+    }
 }
 
 /// Records the state of the directories that the command may change, except `own`: the folders of
@@ -63,7 +204,7 @@ pub(crate) async fn record_baseline(
     };
     let (call, cwd) = (cx.call, Arc::clone(&cx.cwd));
     let watched = blocking(move || ChangeBaseline {
-        before: journal.before_command(&sweep),
+        before: Baseline::Scan(journal.before_command(&sweep)),
         journal,
         call,
         cwd,
@@ -71,11 +212,13 @@ pub(crate) async fn record_baseline(
     watched.await.map(Some)
 }
 
-/// Records the command's changes, and reverts files that it must not make.
+/// Records the command's changes, and reverts files that it must not make. All processes of a command
+/// whose guard recorded the changes must have ended; `ended` is then its end.
 pub(crate) async fn record_changes(
     watched: ChangeBaseline,
     control: ControlFiles,
     command: String,
+    ended: Option<CommandEnd>,
 ) -> Result<ChangeReport, ToolError> {
     let ChangeBaseline {
         journal,
@@ -87,10 +230,26 @@ pub(crate) async fn record_changes(
     let ticket = WriteGrant::unconfined(call.to_string(), "Bash");
     blocking(move || {
         let is_control = |path: &Path| control.is_control_file(path);
-        let changed = journal.after_command(before, &ticket, &command, &is_control);
+        let is_witnessed = matches!(before, Baseline::Witness { .. });
+        let mut changed = match before {
+            Baseline::Scan(before) => journal.after_command(before, &ticket, &command, &is_control),
+            Baseline::Witness { unit, .. } => journal.finish_witness(unit, &ticket, &is_control),
+        };
+        if let Some(why) = ended.and_then(|ended| ended.witness_failure) {
+            changed.uncovered.get_or_insert(why);
+        }
+        let undo = UndoCoverage::new(&changed, is_witnessed, &cwd);
+        let mut notes = Vec::new();
+        if let (true, UndoCoverage::Partial(why) | UndoCoverage::None(why)) = (is_witnessed, &undo)
+        {
+            notes.push(format!(
+                "Undo does not cover everything that the command changed: {why}."
+            ));
+        }
         let mut report = ChangeReport {
-            uncovered: changed.uncovered,
-            ..ChangeReport::default()
+            notes,
+            uncovered: changed.uncovered.filter(|_| !is_witnessed),
+            undo,
         };
         if changed.control.is_empty() {
             return report;

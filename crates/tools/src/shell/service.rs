@@ -27,12 +27,12 @@ use std::{
 };
 
 use haft_contract::{
-    BackgroundTasks, BoxFuture, CallContext, CallId, Confinement, ConfinementStrength,
-    ProbeConfinement, ToolError,
+    BackgroundTasks, BoxFuture, CallContext, CallId, Confinement, ConfinementProfile,
+    ConfinementStrength, ProbeConfinement, ToolError,
 };
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Mechanism, PROXY_PORT, Sandbox, SandboxError, SandboxNetwork,
-    SandboxProfile, SandboxSetup, ScratchLease, ShellCommand, system_shell,
+    SandboxProfile, SandboxSetup, ScratchLease, ShellCommand, WitnessRequest, system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
@@ -59,6 +59,8 @@ pub struct ShellService {
     program: Option<ShellProgram>,
     /// The session's folder, which stores command outputs.
     folder: PathBuf,
+    /// The folder where guards store what commands change, for undo.
+    witness_store: Option<PathBuf>,
     /// The folder for temporary files of commands, created on first use. `None` if creating it
     /// failed.
     scratch: OnceLock<Option<ScratchLease>>,
@@ -160,16 +162,18 @@ impl EnvironmentSettings {
 }
 
 impl ShellService {
-    /// Creates the service. `folder` is the session's folder; `notices` receives the events of
-    /// background tasks.
+    /// Creates the service. `folder` is the session's folder; `witness_store` is the folder where guards
+    /// store what commands change; `notices` receives the events of background tasks.
     pub(crate) fn new(
         program: Option<&ShellProgram>,
         folder: &Path,
+        witness_store: Option<PathBuf>,
         notices: Arc<BackgroundTasks>,
     ) -> Self {
         Self {
             program: program.cloned(),
             folder: folder.to_path_buf(),
+            witness_store,
             scratch: OnceLock::new(),
             sandboxes: tokio::sync::Mutex::default(),
             tasks: Arc::new(ShellTasks::new(notices)),
@@ -362,6 +366,7 @@ impl ShellService {
         confinement: &Confinement,
         command: ShellCommand,
         capture: OutputCapture,
+        witness: Option<&WitnessRequest>,
     ) -> Result<Arc<CommandJob>, ToolError> {
         let profile = &profile::sandbox_profile(confinement);
         let sandbox = self.sandbox_for(confinement).await?;
@@ -376,7 +381,14 @@ impl ShellService {
         // The prepared mechanism may fail when the command starts, and the sandbox would then use a
         // weaker one. So the limit is checked there, too.
         let weakest = weakest_allowed_mechanism(confinement);
-        let handle = match sandbox.start_no_weaker(profile, command, weakest).await {
+        let started = match witness {
+            Some(witness) => {
+                let starting = sandbox.start_witnessed(profile, command, weakest, witness);
+                starting.await
+            }
+            None => sandbox.start_no_weaker(profile, command, weakest).await,
+        };
+        let handle = match started {
             Ok(handle) => handle,
             Err(SandboxError::TooWeak { found }) => {
                 self.record_mechanism(profile, found);
@@ -386,6 +398,17 @@ impl ShellService {
         };
         self.record_mechanism(profile, handle.mechanism());
         Ok(Arc::new(CommandJob::new(sandbox, handle, capture)))
+    }
+
+    /// Returns whether the guard of a command with this confinement can record its changes.
+    pub(crate) async fn can_witness(&self, confinement: &Confinement) -> Result<bool, ToolError> {
+        if confinement.profile != ConfinementProfile::Workspace || self.witness_store.is_none() {
+            return Ok(false);
+        }
+        let sandbox = self.sandbox_for(confinement).await?;
+        let profile = profile::sandbox_profile(confinement);
+        // An error is reported when the command starts.
+        Ok(sandbox.can_witness(&profile).await.unwrap_or(false))
     }
 
     /// Starts a long-running confined program, with the same environment as commands. Returns it
@@ -486,6 +509,7 @@ impl ShellService {
             strictest_mechanism: Mechanism::Namespaces,
             resource_limits: resources,
         });
+        sandbox.set_witness_store(self.witness_store.clone());
         // If the cache is full, the oldest sandbox is removed. Commands that are running in it hold
         // their own reference.
         entries.truncate(MAX_CACHED_SANDBOXES - 1);

@@ -118,6 +118,10 @@ impl CallMediation<'_> {
                 .path_in_root(&path)
                 .ok_or(MediationStop::Continue)?;
             self.ask(&path, NameAction::Change, false)?;
+            // The file may be changed through its new name.
+            if let Some(witness) = &self.mediator.witness {
+                witness.metadata_changes(&handle, &path);
+            }
         }
         self.ask(&place.path, NameAction::MakeFile, false)?;
         self.name_changes(&place);

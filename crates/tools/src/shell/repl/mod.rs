@@ -237,7 +237,7 @@ impl Tool for Repl {
                 false => confinement.control.clone(),
             };
             let what = format!("REPL {}", input.language.name());
-            let report = change_tracking::record_changes(watched, control, what).await?;
+            let report = change_tracking::record_changes(watched, control, what, None).await?;
             notes.extend(report.notes);
             let uncovered = report
                 .uncovered

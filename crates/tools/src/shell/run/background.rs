@@ -118,7 +118,9 @@ impl CommandRun<'_> {
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
             what += &format!(", listening on port {}", ports.join(", "));
         }
-        due.watched = self.watch(&due.confinement).await?;
+        if due.watched.is_none() {
+            due.watched = self.watch_files(&due.confinement).await?;
+        }
         let (id, path) = self.task(due, limits::BACKGROUND, told).await?;
         answer.add_note(format!(
             "Still running as background task {id}: {what}. Output file: {path}"
@@ -127,11 +129,12 @@ impl CommandRun<'_> {
         Ok(())
     }
 
-    /// Records the changes so far. Later changes are recorded when the command ends.
+    /// Records the changes so far. Later changes are recorded when the command ends. A guard records all
+    /// of them together.
     async fn record_changes(&self, due: &mut PendingAnswer) -> Result<(), ToolError> {
-        if due.watched.is_some() {
+        if due.watched.is_some() && !due.is_still_witnessed() {
             self.record(due).await?;
-            due.watched = self.watch(&due.confinement).await?;
+            due.watched = self.watch_files(&due.confinement).await?;
         }
         Ok(())
     }
@@ -170,9 +173,10 @@ impl CommandRun<'_> {
             let refused = Arc::clone(&self.refused);
             let (stages, confinement) = (due.job.stages(), due.confinement.clone());
             Box::pin(async move {
-                let said = change_tracking::record_changes(watched, control, command).await;
-                let mut notes = said.map(|said| said.notes).unwrap_or_default();
                 let ended = job::wait_for_exit(stages).await;
+                let end = Some(ended.clone());
+                let said = change_tracking::record_changes(watched, control, command, end).await;
+                let mut notes = said.map(|said| said.notes).unwrap_or_default();
                 let code = i32::from(ended.how != ExitKind::Exited(0));
                 let seen = refused_writes::seen(&ended.refused, code, &confinement);
                 let mut files = refused.take();

@@ -10,7 +10,7 @@ use crate::{
     blocking::blocking,
     paths::escaped,
     shell::{
-        change_tracking,
+        change_tracking::{self, ChangeBaseline},
         command_output::{self, CommandResult},
         cwd::{self, CwdChange},
         exit_code, interactive_prompts,
@@ -79,8 +79,14 @@ impl CommandRun<'_> {
         if let Some((path, bytes)) = &body.stored_file {
             self.shell.record_stored_output(path.into(), *bytes).await;
         }
-        self.record(&mut due).await?;
+        if !due.is_still_witnessed() {
+            self.record(&mut due).await?;
+        }
         self.left_running(&mut due, told, &mut answer).await?;
+        self.record(&mut due).await?;
+        if let Some(undo) = due.undo.take() {
+            answer.field("undo", undo.to_string());
+        }
         let moved = self.moved_to(ended, &mut answer).await?;
         let mut output = answer.with(body);
         output.patches.extend(moved);
@@ -119,12 +125,12 @@ impl CommandRun<'_> {
         if let Some(watched) = due.watched.take() {
             // The user should not have to wait after an interrupt. The changes are recorded in the
             // background.
-            let command = self.input.command.clone();
-            haft_contract::spawn_boxed(change_tracking::record_changes(
-                watched,
-                due.control(),
-                command,
-            ));
+            let (control, command) = (due.control(), self.input.command.clone());
+            let job = Arc::clone(&due.job);
+            haft_contract::spawn_boxed(async move {
+                let ended = witnessed_end(&watched, &job).await;
+                change_tracking::record_changes(watched, control, command, ended).await
+            });
         }
         Ok(answer.with(body))
     }
@@ -153,6 +159,9 @@ impl CommandRun<'_> {
         answer.notes.extend(waits(&job));
         let body = command_output::failure_body(&job.capture, self.limits.failed_output);
         self.record(&mut due).await?;
+        if let Some(undo) = due.undo.take() {
+            answer.field("undo", undo.to_string());
+        }
         let mut output = answer.with(body);
         add_notes(&mut output, &due.notes);
         Ok(output)
@@ -163,13 +172,13 @@ impl CommandRun<'_> {
         let Some(watched) = due.watched.take() else {
             return Ok(());
         };
-        let command = self.input.command.clone();
+        let (control, command) = (due.control(), self.input.command.clone());
+        let job = Arc::clone(&due.job);
         // The recording runs to its end, even if the call is cancelled.
-        let looking = haft_contract::spawn_boxed(change_tracking::record_changes(
-            watched,
-            due.control(),
-            command,
-        ));
+        let looking = haft_contract::spawn_boxed(async move {
+            let ended = witnessed_end(&watched, &job).await;
+            change_tracking::record_changes(watched, control, command, ended).await
+        });
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),
@@ -179,6 +188,7 @@ impl CommandRun<'_> {
             .uncovered
             .and_then(|why| self.shell.take_undo_warning(&why));
         due.notes.extend(uncovered);
+        due.undo = Some(said.undo);
         Ok(())
     }
 
@@ -233,4 +243,12 @@ fn waits(job: &CommandJob) -> Option<String> {
     let mut tail = text.take();
     tail.push_str(text.unfinished());
     interactive_prompts::input_hint(&tail)
+}
+
+/// Waits until all processes of a command have ended, if its guard records its changes.
+async fn witnessed_end(watched: &ChangeBaseline, job: &CommandJob) -> Option<CommandEnd> {
+    match watched.is_witnessed() {
+        true => Some(job.wait_until_gone().await),
+        false => None,
+    }
 }

@@ -26,12 +26,12 @@ use super::{
     ShellService,
     bash::{self, Bash, Input},
     capture::OutputCapture,
-    change_tracking::{self, ChangeBaseline},
+    change_tracking::{self, ChangeBaseline, UndoCoverage},
     command_output::{self, CommandResult},
     escalate::{self, EscalationOutcome},
     exit_code::{self, TimeoutAction},
     host_questions::NamedCall,
-    job::{CommandJob, KillCause},
+    job::{CommandJob, JobStage, KillCause},
     limits::CommandLimits,
     monitor::LineQueue,
     output_mask::OutputMask,
@@ -74,11 +74,13 @@ pub(crate) async fn monitor(
     run.lines = Some(LineQueue::default());
     let confinement = cx.permissions.confinement.clone();
     let watched = run.unless_cancelled(run.watch(&confinement)).await?;
-    let job = run.unless_cancelled(run.start(&confinement, 0)).await?;
+    let starting = run.start(&confinement, 0, watched.as_ref());
+    let job = run.unless_cancelled(starting).await?;
     let due = PendingAnswer {
         job,
         confinement,
         watched,
+        undo: None,
         notes: Vec::new(),
     };
     run.monitored(due, lifetime).await
@@ -137,6 +139,8 @@ struct PendingAnswer {
     confinement: Confinement,
     /// The state before the command.
     watched: Option<ChangeBaseline>,
+    /// How far undo covers its changes, once they are recorded.
+    undo: Option<UndoCoverage>,
     /// Notes to add after its output.
     notes: Vec<String>,
 }
@@ -153,6 +157,13 @@ fn unscanned(directory: &Path) -> String {
 }
 
 impl PendingAnswer {
+    /// Returns whether the guard still records changes: processes of the command run.
+    fn is_still_witnessed(&self) -> bool {
+        let watched = self.watched.as_ref();
+        watched.is_some_and(ChangeBaseline::is_witnessed)
+            && !matches!(self.job.stage(), JobStage::Gone(_))
+    }
+
     /// Returns the control files to check after the command has ended.
     fn control(&self) -> ControlFiles {
         match self.job.cannot_make_control_files {
@@ -200,12 +211,13 @@ impl<'a> CommandRun<'a> {
         let mut attempt = 0;
         loop {
             let job = self
-                .unless_cancelled(self.start(&confinement, attempt))
+                .unless_cancelled(self.start(&confinement, attempt, watched.as_ref()))
                 .await?;
             let mut due = PendingAnswer {
                 job,
                 confinement,
                 watched,
+                undo: None,
                 notes: Vec::new(),
             };
             if self.input.run_in_background && self.has_background() {
@@ -222,9 +234,16 @@ impl<'a> CommandRun<'a> {
                     due.job.kill(KillCause::Leftover, Duration::ZERO);
                     due.job.wait_until_gone().await;
                     attempt += 1;
+                    if due
+                        .watched
+                        .as_ref()
+                        .is_some_and(ChangeBaseline::is_witnessed)
+                    {
+                        self.record(&mut due).await?;
+                    }
                     watched = match due.watched {
                         Some(watched) => Some(watched),
-                        // The state was not recorded for a read-only command.
+                        // The changes of the first run are recorded, or it was read-only.
                         None => self.watch(&wider).await?,
                     };
                     confinement = *wider;
@@ -254,8 +273,26 @@ impl<'a> CommandRun<'a> {
         }
     }
 
-    /// Records the state of the files that the command may change.
+    /// Prepares the record of the command's changes: by its guard if that is possible, otherwise by the
+    /// state of the files that it may change.
     async fn watch(&self, confinement: &Confinement) -> Result<Option<ChangeBaseline>, ToolError> {
+        self.shell.created_caches().make(confinement);
+        if self.shell.can_witness(confinement).await? {
+            let roots = change_tracking::witnessed_roots(confinement);
+            let command = &self.input.command;
+            let witness = change_tracking::begin_witness(roots, command, self.cx).await?;
+            if witness.is_some() {
+                return Ok(witness);
+            }
+        }
+        self.watch_files(confinement).await
+    }
+
+    /// Records the state of the files that the command may change.
+    async fn watch_files(
+        &self,
+        confinement: &Confinement,
+    ) -> Result<Option<ChangeBaseline>, ToolError> {
         let own = [
             self.shell.folder().to_path_buf(),
             self.shell.scratch_folder(),
@@ -267,7 +304,9 @@ impl<'a> CommandRun<'a> {
         &self,
         confinement: &Confinement,
         attempt: u32,
+        watched: Option<&ChangeBaseline>,
     ) -> Result<Arc<CommandJob>, ToolError> {
+        let witness = watched.map(ChangeBaseline::witness_request).transpose()?;
         let gate = self.shell.gate();
         gate.open_for(self.cx, &confinement.network, &self.named());
         self.shell.created_caches().make(confinement);
@@ -287,7 +326,9 @@ impl<'a> CommandRun<'a> {
         if let Some(lines) = &self.lines {
             capture = capture.followed_by(lines.clone());
         }
-        self.shell.start_command(confinement, line, capture).await
+        self.shell
+            .start_command(confinement, line, capture, witness.flatten().as_ref())
+            .await
     }
 
     /// Returns the policy that decides about changes of control files and records the refused ones.
