@@ -203,7 +203,7 @@ impl CommandChanges {
         one: &PathChangeRecord,
         is_control: &dyn Fn(&Path) -> bool,
     ) {
-        if !is_directory_both(one) {
+        if !is_directory_both(one) && !one.is_unchanged() {
             let (before, after) = (one.before.is_present(), one.after.is_present());
             self.count(&one.path, !before, !after, is_control);
         }

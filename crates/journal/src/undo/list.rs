@@ -98,10 +98,11 @@ impl UndoHistory {
     pub fn list(&self, limit: usize) -> Result<Vec<UnitSummary>, JournalError> {
         self.record_abandoned();
         let units = self.units()?;
+        let kept = self.store().kept_folder();
         let mut now = CurrentHashes::default();
         let newest_first = units.all.iter().rev().take(limit);
         Ok(newest_first
-            .map(|unit| summary(unit, &units.all, &mut now))
+            .map(|unit| summary(unit, &units.all, kept, &mut now))
             .collect())
     }
 
@@ -113,7 +114,7 @@ impl UndoHistory {
         let mut files: Vec<FileSummary> = Vec::new();
         let mut seen = HashSet::new();
         for unit in super::revert::choose(&units, which)? {
-            for file in files_in(unit) {
+            for file in files_in(unit, self.store().kept_folder()) {
                 if seen.insert(file.real.clone()) {
                     files.push(file);
                 }
@@ -141,6 +142,7 @@ impl<'u> CurrentHashes<'u> {
 fn summary<'u>(
     unit: &'u UndoUnit,
     all: &'u [UndoUnit],
+    kept: &Path,
     now: &mut CurrentHashes<'u>,
 ) -> UnitSummary {
     let state = match (&unit.ending, &unit.undone_by) {
@@ -151,7 +153,7 @@ fn summary<'u>(
         (None, _) => UnitState::Open,
     };
     let undoable = match &state {
-        UnitState::Made => unchanged(unit, all, now),
+        UnitState::Made => unchanged(unit, all, kept, now),
         UnitState::Undone { by } => Err(format!("undone by {by}")),
         UnitState::NotMade => Err("it changed nothing".to_owned()),
         UnitState::Open => Err("it is running, or was interrupted".to_owned()),
@@ -164,7 +166,7 @@ fn summary<'u>(
         call: unit.intent.call.clone(),
         tool: unit.intent.tool.clone(),
         time: UNIX_EPOCH + Duration::from_millis(unit.intent.time),
-        files: files_in(unit).collect(),
+        files: files_in(unit, kept).collect(),
         undoes: (unit.intent.undoes.iter().chain(&unit.intent.part_of))
             .cloned()
             .collect(),
@@ -180,12 +182,14 @@ fn summary<'u>(
 fn unchanged<'u>(
     unit: &'u UndoUnit,
     all: &'u [UndoUnit],
+    kept: &Path,
     now: &mut CurrentHashes<'u>,
 ) -> Result<(), String> {
     let later = |path: &Path| {
         let later = all.iter().rev().take_while(|later| later.id() != unit.id());
-        let ours = later
-            .filter(|later| later.is_in_effect() && files_in(later).any(|file| file.real == path));
+        let ours = later.filter(|later| {
+            later.is_in_effect() && files_in(later, kept).any(|file| file.real == path)
+        });
         match ours.last() {
             Some(later) => format!(
                 "{} was changed again by {}: undo that first",
@@ -222,7 +226,7 @@ fn unchanged<'u>(
     Ok(())
 }
 
-fn files_in(unit: &UndoUnit) -> impl Iterator<Item = FileSummary> {
+fn files_in<'u>(unit: &'u UndoUnit, kept: &'u Path) -> impl Iterator<Item = FileSummary> + 'u {
     let files = unit.intent.files.iter().map(|file| FileSummary {
         given: file.given.clone(),
         real: file.real.clone(),
@@ -231,7 +235,11 @@ fn files_in(unit: &UndoUnit) -> impl Iterator<Item = FileSummary> {
         removed: file.removed,
     });
     // A directory that is in both states got only another time.
-    let named = |one: &&PathChangeRecord| !(one.before.is_directory() && one.after.is_directory());
+    let named = move |one: &&PathChangeRecord| {
+        let is_name = one.before.is_present() || one.after.is_present();
+        let is_directory = one.before.is_directory() && one.after.is_directory();
+        is_name && !is_directory && !one.is_unchanged() && !one.path.starts_with(kept)
+    };
     let swept = unit.swept().filter(named).map(|one| FileSummary {
         given: one.path.clone(),
         real: one.path.clone(),

@@ -66,8 +66,12 @@ impl ObjectRestoration<'_> {
         for task in &sorted {
             open_directory(task)?;
         }
+        let stays = staying(tasks);
+        let stays: HashSet<&Path> = (tasks.iter().zip(stays))
+            .filter_map(|(task, stays)| stays.then_some(task.path.as_path()))
+            .collect();
         let (staying, leaving): (Vec<&RestoreTask>, Vec<&RestoreTask>) =
-            sorted.iter().copied().partition(|task| stays(task, tasks));
+            (sorted.iter().copied()).partition(|task| stays.contains(task.path.as_path()));
         let mut state = RestorationState::new(&staying, &leaving);
         for (id, path) in std::mem::take(&mut self.set_aside) {
             if let Some(parent) = path.parent()
@@ -377,22 +381,37 @@ impl<'t> RestorationState<'t> {
     }
 }
 
-/// Returns whether the entry of the task keeps its path. A directory whose identity no other path
-/// has may be any directory.
-pub(super) fn stays(task: &RestoreTask, all: &[RestoreTask]) -> bool {
-    if !task.now.is_present() || !task.to.is_present() {
-        return false;
-    }
-    if task.now_id.is_some() && task.now_id == task.to_id {
-        return true;
-    }
+/// Returns for each task whether its entry keeps its path. A directory whose identity no other path
+/// has may be any directory. Nothing stays below a directory that leaves.
+pub(super) fn staying(tasks: &[RestoreTask]) -> Vec<bool> {
+    let ids = |state: fn(&RestoreTask) -> (&RecordState, Option<FileId>)| -> HashSet<FileId> {
+        let present = tasks.iter().map(state);
+        let present = present.filter(|(state, _)| state.is_present());
+        present.filter_map(|(_, id)| id).collect()
+    };
+    let (now, to) = (
+        ids(|task| (&task.now, task.now_id)),
+        ids(|task| (&task.to, task.to_id)),
+    );
+    let is_needed =
+        |id: Option<FileId>, ids: &HashSet<FileId>| id.is_some_and(|id| ids.contains(&id));
     let is_plain = |state: &RecordState| matches!(state, RecordState::Directory { .. });
-    is_plain(&task.now)
-        && is_plain(&task.to)
-        && !all.iter().any(|other| {
-            (task.now_id.is_some() && other.to_id == task.now_id && other.to.is_present())
-                || (task.to_id.is_some() && other.now_id == task.to_id && other.now.is_present())
-        })
+    let keeps_entry = |task: &RestoreTask| {
+        let is_same = task.now_id.is_some() && task.now_id == task.to_id;
+        let is_any_directory = is_plain(&task.now)
+            && is_plain(&task.to)
+            && !is_needed(task.now_id, &to)
+            && !is_needed(task.to_id, &now);
+        task.now.is_present() && task.to.is_present() && (is_same || is_any_directory)
+    };
+    let keeps: Vec<bool> = tasks.iter().map(keeps_entry).collect();
+    let leaving = tasks.iter().zip(&keeps).filter(|(_, keeps)| !**keeps);
+    let leaving: HashSet<&Path> = leaving.map(|(task, _)| task.path.as_path()).collect();
+    let stays = |(task, keeps): (&RestoreTask, &bool)| {
+        let mut above = task.path.ancestors().skip(1);
+        *keeps && !above.any(|above| leaving.contains(above))
+    };
+    tasks.iter().zip(&keeps).map(stays).collect()
 }
 
 /// The name of temporary files next to a staging directory.

@@ -116,6 +116,12 @@ impl PathChangeRecord {
         }
     }
 
+    /// Returns whether nothing changed at the path. Undo needs the record to link another name to
+    /// the file.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.before_id == self.after_id && self.before == self.after
+    }
+
     /// Returns whether the record has identities, and so must be restored by them.
     pub(super) fn is_identified(&self) -> bool {
         let is_carried = |state: &RecordState| *state == RecordState::Carried;

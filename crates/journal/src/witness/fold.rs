@@ -108,7 +108,10 @@ impl UnitFold<'_> {
             },
         );
         let is_same = before_id.is_some() && before_id == after_id;
-        let is_in_place = is_same && !self.trees.is_below_change(path);
+        // If a file lost or got another name, its record is needed to link that name.
+        let has_same_names = before_id
+            .is_none_or(|id| self.trees.before_paths.get(&id) == self.trees.after_paths.get(&id));
+        let is_in_place = is_same && has_same_names && !self.trees.is_below_change(path);
         let before = match before {
             TreeSide::Absent => RecordState::Absent,
             TreeSide::Carried => RecordState::Carried,

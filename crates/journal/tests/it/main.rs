@@ -9,6 +9,7 @@
 //! - `undo`: taking changes back, confinement, several files at once
 //! - `buffers`: what an editor has and has not saved, and changes that it writes
 //! - `commands`: the same for whatever a command did
+//! - `witness`: commands whose changes the sandbox witnesses
 //! - `sequences`: the same for any sequence of changes, undos and restarts
 //! - `crash`: kill -9 at any moment; two processes on one file
 //! - `tampered`: journals that another program has changed
@@ -43,6 +44,7 @@ mod tampered;
 mod tree;
 mod undo;
 mod vectors;
+mod witness;
 
 use std::fs;
 use std::path::{Path, PathBuf};

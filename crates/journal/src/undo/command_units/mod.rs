@@ -141,7 +141,8 @@ impl UndoHistory {
         if let Some(only) = only {
             wanted.retain(|path, _| only(path));
         }
-        for path in wanted.keys() {
+        let kept = self.store().kept_folder();
+        for path in wanted.keys().filter(|path| !path.starts_with(kept)) {
             ticket.admit(path, path)?;
         }
         let paths: Vec<&Path> = wanted.keys().map(PathBuf::as_path).collect();
@@ -195,7 +196,11 @@ impl UndoHistory {
     fn describe(&self, tasks: &[RestoreTask]) -> Vec<UndoneFile> {
         let told = tasks
             .iter()
-            .filter(|task| !(task.now.is_directory() && task.to.is_directory()));
+            .filter(|task| !(task.now.is_directory() && task.to.is_directory()))
+            .filter(|task| !task.path.starts_with(self.store().kept_folder()))
+            .filter(|task| {
+                task.now_id.is_none() || task.now_id != task.to_id || task.now != task.to
+            });
         let mut shown = 0;
         told.map(|task| {
             let mut patch = Patch::default();

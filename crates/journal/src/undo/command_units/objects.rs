@@ -1,18 +1,18 @@
 //! What an undo by identities stores before it begins: entries that it removes are moved to a
 //! folder of the undo, and not copied.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haft_witness::FileId;
 
-use super::plan::UndoPlan;
+use super::plan::{UndoPlan, observe_path};
 use crate::error::JournalError;
 use crate::undo::UndoHistory;
 use crate::undo::keep::unique_name;
-use crate::undo::object_restoration::{object_name, stays};
+use crate::undo::object_restoration::{object_name, staying};
 use crate::undo::record::{RecordState, UnreadFileStamp};
 use crate::undo::restore::RestoreTask;
 use crate::witness::identity;
@@ -33,6 +33,7 @@ impl UndoHistory {
         let device = fs::metadata(store.folder())
             .map_err(|error| store.failed(error))?
             .dev();
+        self.add_changed_links(&mut plan.tasks)?;
         identify(&mut plan.tasks);
         for task in &mut plan.tasks {
             let is_large = task
@@ -51,17 +52,13 @@ impl UndoHistory {
             .filter(|task| task.to.is_present())
             .filter_map(|task| task.to_id)
             .collect();
-        let leaving: Vec<bool> = plan
-            .tasks
-            .iter()
-            .map(|task| !stays(task, &plan.tasks))
-            .collect();
-        for (task, leaves) in plan.tasks.iter_mut().zip(leaving) {
+        let staying = staying(&plan.tasks);
+        for (task, stays) in plan.tasks.iter_mut().zip(staying) {
             let (Some(seen), Some(id)) = (&task.seen, task.now_id.or_else(|| identity(&task.path)))
             else {
                 continue;
             };
-            if !leaves
+            if stays
                 || seen.device != device
                 || needed.contains(&id)
                 || !is_stored(&task.now, store.kept_folder())
@@ -75,6 +72,35 @@ impl UndoHistory {
             };
         }
         Ok(name)
+    }
+
+    /// Adds the stored hard links of files that were changed before they were removed: other names
+    /// may share the present content, so redo must restore it.
+    fn add_changed_links(&self, tasks: &mut Vec<RestoreTask>) -> Result<(), JournalError> {
+        let kept = self.store().kept_folder();
+        let mut links: BTreeMap<PathBuf, RecordState> = BTreeMap::new();
+        for task in tasks.iter().filter(|task| task.to.hash().is_some()) {
+            if let Some(link) = task.to.kept_below(kept) {
+                links.insert(link.to_path_buf(), task.to.clone());
+            }
+        }
+        for (path, state) in links {
+            let looked = observe_path(&path)?;
+            let is_known = tasks.iter().any(|task| task.path == path);
+            if looked.entry.is_none() || is_known {
+                continue;
+            }
+            tasks.push(RestoreTask {
+                now: looked.state(&state),
+                now_id: identity(&path),
+                seen: looked.entry.map(|entry| entry.stamp),
+                to: RecordState::Absent,
+                to_id: None,
+                mtime: None,
+                path,
+            });
+        }
+        Ok(())
     }
 
     /// Returns whether the entry gets another path without a change of its content.

@@ -51,6 +51,12 @@ impl UndoHistory {
             .filter(|wanted| wanted.expected.is_present())
             .filter_map(|wanted| wanted.expected_id)
             .collect();
+        // Objects that get another name.
+        let linked: HashSet<FileId> = all
+            .values()
+            .filter(|wanted| wanted.target.is_present() && wanted.expected_id != wanted.target_id)
+            .filter_map(|wanted| wanted.target_id)
+            .collect();
         for (path, wanted) in all {
             let is_here = wanted.target_id.is_some_and(|id| present.contains(&id));
             let looked = observe_path(path)?;
@@ -91,8 +97,10 @@ impl UndoHistory {
             let mtime = to
                 .mtime()
                 .filter(|_| set_times && wanted.exact && times_agree);
-            let changes_object = wanted.expected_id != wanted.target_id
-                && (wanted.expected_id.is_some() || wanted.target_id.is_some());
+            let is_source = wanted.target_id.is_some_and(|id| linked.contains(&id));
+            let changes_object = is_source
+                || wanted.expected_id != wanted.target_id
+                    && (wanted.expected_id.is_some() || wanted.target_id.is_some());
             if !changes_object && now == to && mtime.is_none_or(|mtime| now.mtime() == Some(mtime))
             {
                 continue;
@@ -100,6 +108,7 @@ impl UndoHistory {
             if let Some(hash) = to.hash()
                 && !is_same_content_and_extended(&now, &to)
                 && !(is_here && has_content(all, wanted.target_id, hash))
+                && !is_kept_with(&to, kept, hash)
                 && self.store().open_blob(hash)?.is_none()
             {
                 return Err(JournalError::Undo(UndoError::Damaged {
@@ -198,6 +207,13 @@ fn state_path(state: &RecordState) -> Option<PathBuf> {
         RecordState::Moved { to, .. } => Some(to.clone()),
         _ => None,
     }
+}
+
+/// Returns whether a stored hard link of the file has this content.
+fn is_kept_with(to: &RecordState, kept: &Path, hash: &str) -> bool {
+    let link = to.kept_below(kept).map(ObservedPath::from_path);
+    let content = link.and_then(|link| link.ok()?.content().map(|one| one.hash == hash));
+    content.unwrap_or_default()
 }
 
 /// Returns whether the present object has this content.

@@ -1,0 +1,6 @@
+//! Commands whose changes a guard witnesses.
+//!
+//! - `guard`: a model of the guard; `random`: any sequence of calls; `vectors`: single commands
+
+mod guard;
+mod random;
