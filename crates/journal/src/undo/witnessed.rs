@@ -35,7 +35,13 @@ pub(crate) struct CommandRecording<'h> {
 }
 
 impl UndoHistory {
-    pub(crate) fn witness_store(&self) -> io::Result<PathBuf> {
+    /// Returns the folder of running commands, which need not exist.
+    pub(crate) fn live_folder(&self) -> PathBuf {
+        self.store().live_folder()
+    }
+
+    /// Returns the folder of running commands, and creates it and that of their stored files.
+    pub(crate) fn make_witness_store(&self) -> io::Result<PathBuf> {
         self.store().make_folder()?;
         let live = self.store().live_folder();
         for folder in [&live, self.store().kept_folder()] {

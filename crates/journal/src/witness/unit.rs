@@ -41,10 +41,10 @@ impl WitnessUnit {
 }
 
 impl Journal {
-    /// Returns the directory in which all units of this session are stored, and creates it. `None`
-    /// without an undo journal, or if it cannot be created.
+    /// Returns the folder in which the units of running commands are stored. It need not exist. `None`
+    /// without an undo journal.
     pub fn witness_store(&self) -> Option<PathBuf> {
-        self.history()?.witness_store().ok()
+        Some(self.history()?.live_folder())
     }
 
     /// Begins a command whose changes a guard witnesses. `about` is the command in readable form;
@@ -66,7 +66,7 @@ impl Journal {
             roots: roots.iter().map(|root| root.as_path().into()).collect(),
         };
         let failed = |error| JournalError::io("create a unit in", history.folder(), error);
-        let store = history.witness_store().map_err(failed)?;
+        let store = history.make_witness_store().map_err(failed)?;
         let (folder, open) =
             UnitFolder::create(store.join(unique_name(call)), &header).map_err(failed)?;
         Ok(WitnessUnit {

@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use haft_journal::{Journal, JournalError, UndoError, UndoHistory, UndoMode, UndoSelection, WriteGrant};
+use haft_journal::{
+    Journal, JournalError, UndoError, UndoHistory, UndoMode, UndoSelection, WriteGrant,
+};
 use haft_sandbox::{Mechanism, Sandbox, ShellCommand, WitnessLimits, WitnessRequest};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -28,6 +30,8 @@ use crate::{
 const SEED: &str = "EXACT_UNDO_SEED";
 const PROCESS: &str = "EXACT_UNDO_PROCESS";
 const FOLDER: &str = "EXACT_UNDO_FOLDER";
+/// The variable for running one seed alone, with its log.
+const ONLY: &str = "EXACT_UNDO_ONLY";
 
 /// The number of processes of a command, and of operations of each.
 const PROCESSES: usize = 3;
@@ -92,6 +96,9 @@ async fn run(folder: &Path, sandbox: &Sandbox, journal: &Journal, text: String) 
     drop(request);
     timeout(LONG, running.wait_until_finished()).await.unwrap();
     assert_eq!(running.wait_for_exit().await.witness_failure, None);
+    if env::var_os(ONLY).is_some() {
+        eprintln!("{}", fs::read_to_string(unit.folder().join("log")).unwrap());
+    }
     let changes = journal.finish_witness(unit, &grant("call"), &|_| false);
     assert_eq!(changes.uncovered, None);
     assert_eq!(changes.not_restorable, []);

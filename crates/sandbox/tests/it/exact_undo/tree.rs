@@ -17,7 +17,10 @@ pub(super) fn tree(root: &Path) -> BTreeMap<String, String> {
     add(root, root, &mut found, &mut groups);
     for names in groups.values().filter(|names| names.len() > 1) {
         for name in names {
-            found.get_mut(name).unwrap().push_str(&format!(", the file of {}", names[0]));
+            found
+                .get_mut(name)
+                .unwrap()
+                .push_str(&format!(", the file of {}", names[0]));
         }
     }
     found
