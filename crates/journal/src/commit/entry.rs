@@ -193,10 +193,13 @@ impl TargetDirectory {
             opened => opened,
         };
         let mut file = File::from(opened?);
-        file.set_len(0)?;
+        let size = new.from.metadata()?.len();
+        // A full disk fails before the first old byte is overwritten.
+        super::reserve(&file, size)?;
         if copy(new.from, &mut file)? != new.hash {
             return Ok(false);
         }
+        file.set_len(size)?;
         if new.sync {
             file.sync_all()?;
         }

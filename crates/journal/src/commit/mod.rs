@@ -201,7 +201,7 @@ fn replace_in_place(
         return Err(drifted(real));
     }
     // Reserves space first, so that a full disk fails before the first old byte is overwritten.
-    reserve(&target, content.len()).map_err(failed)?;
+    reserve(&target, content.len() as u64).map_err(failed)?;
     let placed = CommittedFile::new(&target).map_err(failed)?;
     before_in_place()?;
     if let Err(error) = overwrite(&target, content) {
@@ -247,12 +247,12 @@ fn overwrite(target: &File, content: &[u8]) -> io::Result<()> {
     target.sync_all()
 }
 
-fn reserve(target: &File, length: usize) -> io::Result<()> {
+fn reserve(target: &File, length: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if length > 0 {
         use rustix::fs::{FallocateFlags, fallocate};
         // Not every file system can reserve space; only the "no space" errors matter.
-        let reserved = fallocate(target, FallocateFlags::KEEP_SIZE, 0, length as u64);
+        let reserved = fallocate(target, FallocateFlags::KEEP_SIZE, 0, length);
         if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) = reserved {
             return Err(error.into());
         }

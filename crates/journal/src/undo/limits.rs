@@ -148,7 +148,7 @@ fn content(state: &RecordState) -> Option<(&str, u64)> {
 impl UndoHistory {
     /// Drops the oldest units if a limit is exceeded. Called after each change. Ignores errors: if
     /// the folder cannot be written, the next change reports that.
-    pub(super) fn keep_within_limits(&self) {
+    pub(crate) fn keep_within_limits(&self) {
         let exceeds = self
             .tally()
             .as_ref()

@@ -95,8 +95,18 @@ impl ObjectRestoration<'_> {
             restore_directory(task, &mut state)?;
         }
         for staging in state.staging.values() {
-            // Not empty only if an interrupted restoration left more than this one needs.
-            let _ = fs::remove_dir(staging);
+            match fs::remove_dir(staging) {
+                // Another process added a file, or an interrupted restoration left more than this
+                // one needs.
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    let why = "it has other entries now, so it stays";
+                    state.left.push((staging.clone(), why.to_owned()));
+                }
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(JournalError::io("remove", staging, error));
+                }
+                _ => {}
+            }
         }
         for (path, mtime) in times {
             // The directory itself is not part of the restoration, so an error is ignored.
@@ -470,9 +480,13 @@ fn restore_directory(
         gid: *gid,
         extended: decode_extended(extended),
     };
-    let at = TargetDirectory::open(&task.path).map_err(|error| failed(task, error))?;
-    if let Err(error) = at.restore_attributes(&attributes, task.mtime) {
-        let why = format!("its attributes could not be set: {error}");
+    let io = |error| failed(task, error);
+    let at = TargetDirectory::open(&task.path).map_err(io)?;
+    at.restore_attributes(&attributes, None).map_err(io)?;
+    if let Some(mtime) = task.mtime
+        && let Err(error) = at.set_mtime(mtime)
+    {
+        let why = format!("its time could not be set: {error}");
         state.left.push((task.path.clone(), why));
     }
     Ok(())

@@ -162,6 +162,8 @@ impl UndoHistory {
         recording.adopt_copies(&folded.copies)?;
         let unit = recording.record(&folder, call, &finished.records, &finished.left)?;
         finished.unit = Some(unit);
+        drop(recording);
+        self.keep_within_limits();
         Ok(finished)
     }
 

@@ -45,6 +45,9 @@ impl UndoHistory {
         {
             failed.extend(tasks.into_iter().map(|task| task.path));
         }
+        if failed.is_empty() {
+            remove_staging(swept, temporary);
+        }
         failed
     }
 
@@ -176,7 +179,6 @@ impl UndoHistory {
                 if !self.roll_back_objects(swept, temporary).is_empty() {
                     return Ok(RecoveryVerdict::Unclear);
                 }
-                remove_staging(swept, temporary);
             }
         }
         Ok(verdict)

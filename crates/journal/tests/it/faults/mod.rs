@@ -143,7 +143,12 @@ impl Script {
         let expected: &[&Tree] = match said {
             _ if scene == Scene::Recovery => &[&self.new],
             Some("done") => &[&self.new],
-            Some(error) if error.contains("may be incomplete") => &[&self.old, &self.new],
+            Some(error)
+                if error.contains("may be incomplete")
+                    || error.contains("could not be restored") =>
+            {
+                &[&self.old, &self.new]
+            }
             Some(_) => &[&self.old],
             None => &[&self.old, &self.new],
         };
@@ -190,11 +195,12 @@ fn litter(folder: &Path) -> Vec<String> {
         true => Tree::of(&undo),
         false => return Vec::new(),
     };
-    let known = [".ignore", "log.jsonl", "blobs"].map(Path::new);
+    let known = [".ignore", "log.jsonl", "blobs", "live", "keep"].map(Path::new);
     let names = tree.names().filter(|path| {
         let is_kept = path.parent() == Some(Path::new("blobs"))
             && log.contains(path.file_name().unwrap().to_str().unwrap());
-        !known.contains(path) && !is_kept
+        let is_stored = path.starts_with("keep") && log.contains(path.to_str().unwrap());
+        !known.contains(path) && !is_kept && !is_stored
     });
     names.map(|path| path.display().to_string()).collect()
 }
@@ -341,6 +347,8 @@ fn an_error_at_any_step_changes_all_or_nothing() {
         Scene::UndoCreation,
         Scene::UndoCommand,
         Scene::UndoOfUndoneCommand,
+        Scene::UndoWitnessed,
+        Scene::RedoWitnessed,
         Scene::DropOldest,
         Scene::Recovery,
     ];
@@ -403,6 +411,8 @@ fn a_lost_disk_is_settled_at_the_next_start() {
         Scene::ReplaceInFiles,
         Scene::UndoOfUndo,
         Scene::UndoCommand,
+        Scene::UndoWitnessed,
+        Scene::RedoWitnessed,
         Scene::Recovery,
     ];
     meet(&scenes.map(Play::plain), |steps| {

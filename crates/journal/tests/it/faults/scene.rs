@@ -15,6 +15,7 @@ use rustix::fs::{XattrFlags, setxattr};
 
 use super::{Fault, Play, Script, child};
 use crate::strace::{self, Step};
+use crate::witness::{Kill, Killed, TestGuard};
 
 /// The call that is disturbed.
 pub(super) const CALL: &str = "the-call";
@@ -41,6 +42,10 @@ pub(super) enum Scene {
     UndoCommand,
     /// And made again.
     UndoOfUndoneCommand,
+    /// What a witnessed command moved, linked, changed in place and removed is undone.
+    UndoWitnessed,
+    /// And made again.
+    RedoWitnessed,
     /// The journal is over its limits: the oldest changes are dropped.
     DropOldest,
     /// The next start after [`Scene::ReplaceInFiles`] was killed half-way.
@@ -48,7 +53,7 @@ pub(super) enum Scene {
 }
 
 impl Scene {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Edit,
         Self::EditLinked,
         Self::EditLinkedLonger,
@@ -60,6 +65,8 @@ impl Scene {
         Self::UndoOfUndo,
         Self::UndoCommand,
         Self::UndoOfUndoneCommand,
+        Self::UndoWitnessed,
+        Self::RedoWitnessed,
         Self::DropOldest,
         Self::Recovery,
     ];
@@ -73,7 +80,12 @@ impl Scene {
     pub(super) fn is_in_place(self) -> bool {
         matches!(
             self,
-            Self::EditLinked | Self::EditLinkedLonger | Self::ReplaceInFiles | Self::Recovery
+            Self::EditLinked
+                | Self::EditLinkedLonger
+                | Self::ReplaceInFiles
+                | Self::UndoWitnessed
+                | Self::RedoWitnessed
+                | Self::Recovery
         )
     }
 
@@ -131,6 +143,13 @@ impl Scene {
                     .unwrap();
             }
             Self::UndoCommand => command(folder),
+            Self::UndoWitnessed => witnessed(folder),
+            Self::RedoWitnessed => {
+                witnessed(folder);
+                let (ticket, last) = (ticket(folder, "second"), UndoSelection::Last);
+                let journal = journal(folder);
+                journal.undo(&ticket, &last, UndoMode::Apply).unwrap();
+            }
             Self::UndoOfUndoneCommand => {
                 command(folder);
                 journal(folder)
@@ -218,10 +237,14 @@ impl Scene {
             | Self::UndoCreation
             | Self::UndoOfUndo
             | Self::UndoCommand
-            | Self::UndoOfUndoneCommand => {
+            | Self::UndoOfUndoneCommand
+            | Self::UndoWitnessed
+            | Self::RedoWitnessed => {
                 let which = match self {
                     Self::UndoOfUndo => UndoSelection::Unit("third".to_owned()),
-                    Self::UndoOfUndoneCommand => UndoSelection::Unit("second".to_owned()),
+                    Self::UndoOfUndoneCommand | Self::RedoWitnessed => {
+                        UndoSelection::Unit("second".to_owned())
+                    }
                     _ => UndoSelection::Last,
                 };
                 strace::say("begin");
@@ -272,6 +295,38 @@ fn command(folder: &Path) {
     fs::remove_file(at("link")).unwrap();
     symlink("kind", at("link")).unwrap();
     let changed = journal.after_command(before, &ticket(folder, "first"), "", &|_| false);
+    assert!(changed.unit.is_some() && changed.not_restorable.is_empty());
+}
+
+/// A command, and what its guard has logged.
+fn witnessed(folder: &Path) {
+    let at = |name: &str| work(folder).join(name);
+    fs::create_dir_all(at("src/deep")).unwrap();
+    fs::write(at("src/changed"), lines(60)).unwrap();
+    dress(&at("src/changed"));
+    fs::hard_link(at("src/changed"), at("twin")).unwrap();
+    fs::write(at("src/deep/gone"), "removed\n").unwrap();
+    fs::write(at("replaced"), "replaced\n").unwrap();
+    fs::write(at("moved"), "moved\n").unwrap();
+    symlink("moved", at("link")).unwrap();
+    let journal = journal(folder);
+    let roots = [work(folder)];
+    let unit = journal.begin_witness("first", "Bash", "", &roots).unwrap();
+    let mut guard = TestGuard::new(&unit, Kill::Never);
+    let mut act = || -> Result<(), Killed> {
+        guard.rename(&at("src"), &at("lib"))?;
+        guard.put(&at("lib/changed"), lines(40).as_bytes())?;
+        guard.unlink(&at("lib/deep/gone"))?;
+        guard.rename(&at("moved"), &at("replaced"))?;
+        guard.unlink(&at("link"))?;
+        guard.mkdir(&at("link"))?;
+        guard.put(&at("link/new"), b"new\n")?;
+        guard.exchange(&at("lib/deep"), &at("link"))?;
+        guard.end()
+    };
+    act().unwrap();
+    drop(guard);
+    let changed = journal.finish_witness(unit, &ticket(folder, "first"), &|_| false);
     assert!(changed.unit.is_some() && changed.not_restorable.is_empty());
 }
 

@@ -4,3 +4,6 @@
 
 mod guard;
 mod random;
+mod vectors;
+
+pub(crate) use guard::{Kill, Killed, TestGuard};

@@ -262,7 +262,7 @@ fn run(seed: u64) {
     let journal = Journal::new(None).with_undo(&undo);
     let before = seen(&tree);
     let ticket = ticket();
-    let unit = journal.begin_witness(&ticket.call, "Bash", "random", &[root.clone()]);
+    let unit = journal.begin_witness(&ticket.call, "Bash", "random", std::slice::from_ref(&root));
     let unit = unit.unwrap();
     let kill = match numbers.below(3) {
         0 => Kill::AfterLine(1 + numbers.below(60)),
