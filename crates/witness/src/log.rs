@@ -48,8 +48,12 @@ pub enum WitnessedChange {
     /// The first line for a file has its old metadata. Its old content is in the first copy, or, if
     /// there is none, in each link.
     Object {
-        /// One path of it.
+        /// One path of it. A file with several hard links has a line for each path that is used.
         path: OsBytes,
+        /// The file did not have this path before the command: the command created the directory, or
+        /// the name is gone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        other_path: bool,
         /// The state. Extended attributes are included in the first line for each file, except for a
         /// link.
         entry: WitnessedEntry,

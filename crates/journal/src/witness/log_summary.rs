@@ -82,15 +82,17 @@ impl LogSummary {
                 }
                 WitnessedChange::Object {
                     path,
+                    other_path,
                     entry,
                     kept,
                     missing,
                 } => {
                     let path = path.as_path();
+                    let is_original = !other_path && slots.add(&mut tree, path, Some(entry.id));
                     let object = match objects.entry(entry.id) {
                         Entry::Occupied(known) => known.into_mut(),
                         Entry::Vacant(new) => {
-                            if !slots.add(&mut tree, path, Some(entry.id)) {
+                            if !is_original {
                                 unnamed.push(path.to_path_buf());
                             }
                             new.insert(LogObject::new(entry))

@@ -142,6 +142,7 @@ impl TestGuard {
         let missing = self.missing.clone().filter(|_| kept.is_none());
         self.line(WitnessedChange::Object {
             path: path.into(),
+            other_path: self.is_created(path.parent().unwrap()),
             entry,
             kept,
             missing,

@@ -4,7 +4,7 @@ use std::{
     ffi::CString,
     fs::{self, File, OpenOptions},
     io::{Seek, SeekFrom, Write},
-    os::unix::fs::{FileExt, PermissionsExt, symlink},
+    os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
     ptr,
 };
@@ -139,6 +139,8 @@ fn operation(random: &mut Random, at: &Places) {
     let content = vec![b'A' + u8::try_from(random.below(26)).unwrap(); random.below(9000)];
     // An error is as good as a success: the state after it must be restored as well.
     let _ = match random.below(24) {
+        // Opening a pipe waits for another process.
+        0 | 1 if is_pipe(&at.new) => Ok(()),
         0 | 1 => fs::write(&at.new, content),
         2 | 3 => fs::write(&at.file, content),
         4 => OpenOptions::new()
@@ -180,7 +182,9 @@ fn operation(random: &mut Random, at: &Places) {
             .map(|mut file| {
                 let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 let _ = fallocate(&file, hole, 0, 4096);
-                if let Ok(source) = File::open(&at.other) {
+                if !is_pipe(&at.other)
+                    && let Ok(source) = File::open(&at.other)
+                {
                     let _ = copy_file_range(source, None, &file, None, 100);
                 }
                 let _ = file
@@ -189,6 +193,10 @@ fn operation(random: &mut Random, at: &Places) {
             }),
         _ => Ok(removexattr(&at.one, "user.old").unwrap_or(())),
     };
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
 /// Writes through a shared mapping after the file was closed.

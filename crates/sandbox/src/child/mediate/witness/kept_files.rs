@@ -56,16 +56,28 @@ impl KeptFiles {
         entry: &WitnessedEntry,
         root: (&Path, &OwnedFd),
     ) -> Result<KeptFile, String> {
-        let linked = self.linked.get().saturating_add(entry.size);
-        if linked <= self.limits.pin_bytes
-            && let Ok(name) = self.link(place, entry.id, root)
-        {
-            self.linked.set(linked);
-            let way = KeptWay::Link;
-            return Ok(KeptFile { name, way });
+        if let Some(kept) = self.link_removed(place, entry, root) {
+            return Ok(kept);
         }
         let file = open_handle(&place.directory, &place.name, OFlags::NOFOLLOW);
         self.copy(&file.map_err(|error| cannot_read(error.into()))?)
+    }
+
+    /// Stores a file that is about to lose this name by a link. `None` if that is impossible.
+    pub(super) fn link_removed(
+        &self,
+        place: &NameLocation,
+        entry: &WitnessedEntry,
+        root: (&Path, &OwnedFd),
+    ) -> Option<KeptFile> {
+        let linked = self.linked.get().saturating_add(entry.size);
+        if linked > self.limits.pin_bytes {
+            return None;
+        }
+        let name = self.link(place, entry.id, root).ok()?;
+        self.linked.set(linked);
+        let way = KeptWay::Link;
+        Some(KeptFile { name, way })
     }
 
     /// Links a file into the directory of stored files. Both handles belong to the mount namespace of

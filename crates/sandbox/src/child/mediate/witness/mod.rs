@@ -25,7 +25,7 @@ use haft_witness::{
     encode,
 };
 use rustix::{
-    fs::{getxattr, listxattr, readlinkat},
+    fs::{CWD, getxattr, listxattr, readlinkat},
     io::Errno,
 };
 
@@ -66,6 +66,27 @@ struct SeenFiles {
     files: HashMap<FileId, bool>,
     /// Files and directories that the command created.
     created: HashSet<FileId>,
+    /// The paths in the log of files with several hard links.
+    paths: HashSet<(FileId, PathBuf)>,
+}
+
+impl SeenFiles {
+    /// Returns whether the file has several hard links and this path of it is not in the log, and
+    /// records that it is.
+    fn is_new_path(&mut self, entry: &WitnessedEntry, path: &Path) -> bool {
+        entry.kind == EntryKind::File
+            && entry.links > 1
+            && self.paths.insert((entry.id, path.to_path_buf()))
+    }
+
+    /// Returns whether a file did not have this path before the command: the command created the
+    /// directory, or the path leads to another file by now.
+    fn is_other_path(&self, id: FileId, path: &Path) -> bool {
+        let above = path.parent().map(Path::as_os_str);
+        let directory = above.and_then(|above| FileId::of(CWD, above));
+        FileId::of(CWD, path.as_os_str()) != Some(id)
+            || directory.is_some_and(|directory| self.created.contains(&directory))
+    }
 }
 
 impl Witness {
@@ -155,7 +176,14 @@ impl Witness {
             return;
         }
         let (kept, missing) = match entry.kind {
-            EntryKind::File if seen.files.get(&entry.id) == Some(&true) => return,
+            EntryKind::File if seen.files.get(&entry.id) == Some(&true) => {
+                // The other names show the new content. A link keeps the file itself, so that undo
+                // changes all names.
+                if entry.links == 1 {
+                    return;
+                }
+                (self.kept.link_removed(place, &entry, root), None)
+            }
             EntryKind::File => match self.kept.keep_removed(place, &entry, root) {
                 Ok(kept) => {
                     if kept.way == KeptWay::Copy {
@@ -182,6 +210,7 @@ impl Witness {
         };
         self.write(WitnessedChange::Object {
             path: OsBytes::from(&*place.path),
+            other_path: seen.is_other_path(entry.id, &place.path),
             entry,
             kept,
             missing,
@@ -197,18 +226,27 @@ impl Witness {
             return;
         };
         let mut seen = self.seen.borrow_mut();
-        if seen.created.contains(&entry.id) || seen.files.get(&entry.id) == Some(&true) {
+        if seen.created.contains(&entry.id) {
             return;
         }
-        if seen.files.insert(entry.id, true).is_none() {
+        let known = seen.files.insert(entry.id, true);
+        let is_new_path = seen.is_new_path(&entry, path);
+        if known == Some(true) && !is_new_path {
+            return;
+        }
+        if known.is_none() {
             entry.xattrs = xattrs(file);
         }
-        let (kept, missing) = match self.kept.copy(file) {
-            Ok(kept) => (Some(kept), None),
-            Err(why) => (None, Some(why)),
+        let (kept, missing) = match known {
+            Some(true) => (None, None),
+            _ => match self.kept.copy(file) {
+                Ok(kept) => (Some(kept), None),
+                Err(why) => (None, Some(why)),
+            },
         };
         self.write(WitnessedChange::Object {
             path: OsBytes::from(path),
+            other_path: seen.is_other_path(entry.id, path),
             entry,
             kept,
             missing,
@@ -224,16 +262,20 @@ impl Witness {
             return;
         };
         let mut seen = self.seen.borrow_mut();
-        if entry.links == 0
-            || seen.created.contains(&entry.id)
-            || seen.files.contains_key(&entry.id)
-        {
+        if entry.links == 0 || seen.created.contains(&entry.id) {
             return;
         }
-        seen.files.insert(entry.id, false);
-        entry.xattrs = xattrs(file);
+        let is_known = seen.files.contains_key(&entry.id);
+        if !seen.is_new_path(&entry, path) && is_known {
+            return;
+        }
+        if !is_known {
+            seen.files.insert(entry.id, false);
+            entry.xattrs = xattrs(file);
+        }
         self.write(WitnessedChange::Object {
             path: OsBytes::from(path),
+            other_path: seen.is_other_path(entry.id, path),
             entry,
             kept: None,
             missing: None,
