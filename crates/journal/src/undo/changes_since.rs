@@ -1,7 +1,7 @@
 //! The changes since a mark, for components that cache the state of files.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::mutation::millis;
@@ -10,6 +10,10 @@ use super::store::LogMark;
 use super::units::UndoUnits;
 use super::{UndoHistory, now};
 use crate::error::JournalError;
+use crate::open::FileSnapshot;
+
+/// The size limit of a kept file that is read.
+const MAX_KEPT: u64 = 64 << 20;
 
 /// A position in the record of changes.
 #[derive(Debug)]
@@ -31,7 +35,7 @@ pub struct RecordedChange {
     pub was_there: bool,
     /// It exists after the last one.
     pub is_there: bool,
-    /// The hash of the content before; [`UndoHistory::content`] returns the content, if it is
+    /// The key of the content before; [`UndoHistory::content`] returns the content, if it is
     /// stored.
     pub before: Option<String>,
 }
@@ -53,7 +57,15 @@ impl UndoHistory {
         let made = units.all.iter();
         let made = made.filter(|unit| unit.ending != Some(UnitEnding::NotMade));
         for (one, _) in made.flat_map(|unit| unit.all_paths()) {
-            let is_file = |state: &RecordState| matches!(state, RecordState::Regular { .. });
+            let is_file = |state: &RecordState| {
+                matches!(
+                    state,
+                    RecordState::Regular { .. } | RecordState::Moved { .. }
+                )
+            };
+            if one.is_unchanged() || one.path.starts_with(self.store.kept_folder()) {
+                continue;
+            }
             if !is_file(&one.before) && !is_file(&one.after) {
                 continue;
             }
@@ -64,7 +76,7 @@ impl UndoHistory {
                     found.push(RecordedChange {
                         was_there: is_file(&one.before),
                         is_there: is_file(&one.after),
-                        before: one.before.hash().map(str::to_owned),
+                        before: self.content_key(&one.before),
                         path: one.path,
                     });
                 }
@@ -73,8 +85,18 @@ impl UndoHistory {
         Ok((found, next))
     }
 
-    /// Returns a stored content by its hash.
-    pub fn content(&self, hash: &str) -> Option<Vec<u8>> {
-        self.store.get(hash).ok().flatten()
+    /// Returns a stored content by its key: its hash, or the path of a file that the journal keeps.
+    pub fn content(&self, key: &str) -> Option<Vec<u8>> {
+        if Path::new(key).starts_with(self.store.kept_folder()) {
+            let found = FileSnapshot::take(Path::new(key), MAX_KEPT).ok().flatten();
+            return found.map(|found| found.bytes);
+        }
+        self.store.get(key).ok().flatten()
+    }
+
+    fn content_key(&self, state: &RecordState) -> Option<String> {
+        let kept = state.kept_below(self.store.kept_folder());
+        let kept = kept.and_then(Path::to_str).map(str::to_owned);
+        state.hash().map(str::to_owned).or(kept)
     }
 }

@@ -15,6 +15,7 @@ mod changes_since;
 mod command_units;
 mod crash_recovery;
 mod error;
+mod git_index;
 mod keep;
 mod limits;
 mod list;
@@ -47,6 +48,7 @@ pub use revert::{UndoMode, UndoOutcome, UndoSelection, UndoneFile};
 
 use crate::error::JournalError;
 pub(crate) use command_units::is_same_but_twin;
+pub(crate) use git_index::{MAX_INDEX, is_index};
 pub(crate) use keep::unique_name;
 use limits::UndoTotals;
 pub(crate) use observed_path::{

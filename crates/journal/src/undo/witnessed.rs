@@ -126,6 +126,13 @@ impl CommandRecording<'_> {
         Ok(())
     }
 
+    /// Copies contents that are only compared with later ones; errors are ignored.
+    pub(crate) fn copy_indexes(&self, indexes: &HashMap<String, PathBuf>) {
+        for (hash, path) in indexes {
+            let _ = self.history.store().put_file(path, hash, false);
+        }
+    }
+
     /// Writes the record, and then removes the log and the stored files that it does not name.
     pub(crate) fn record(
         &self,

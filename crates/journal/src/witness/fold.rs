@@ -15,8 +15,9 @@ use crate::commit::set_kept_attributes;
 use crate::snapshot::{ScannedKind, TreeEntry};
 use crate::stamp::Stamp;
 use crate::undo::{
-    ObservedContent, PathChangeRecord, RecordState, UnreadFileStamp, XattrRecord, described,
-    extended, is_same_but_twin, read_attributes, read_content, regular, unread,
+    MAX_INDEX, ObservedContent, PathChangeRecord, RecordState, UnreadFileStamp, XattrRecord,
+    described, extended, is_index, is_same_but_twin, read_attributes, read_content, regular,
+    unread,
 };
 
 /// Larger files are identified by their stamps instead of their contents.
@@ -30,6 +31,8 @@ pub(crate) struct FoldedUnit {
     pub(crate) left: BTreeMap<PathBuf, String>,
     /// Stored copies that undo needs, by hash.
     pub(crate) copies: HashMap<String, PathBuf>,
+    /// Contents to copy, by hash: indexes of Git, before and after.
+    pub(crate) indexes: HashMap<String, PathBuf>,
 }
 
 /// The state of a file before the command.
@@ -61,6 +64,7 @@ pub(crate) fn fold_unit(
         files: RefCell::default(),
         copies: RefCell::default(),
         contents: RefCell::default(),
+        indexes: RefCell::default(),
     };
     let mut folded = FoldedUnit::default();
     for path in &summary.unnamed {
@@ -80,6 +84,7 @@ pub(crate) fn fold_unit(
         }
     }
     folded.copies = fold.copies.into_inner();
+    folded.indexes = fold.indexes.into_inner();
     folded
 }
 
@@ -92,6 +97,7 @@ struct UnitFold<'a> {
     copies: RefCell<HashMap<String, PathBuf>>,
     /// The contents that were read, by object.
     contents: RefCell<HashMap<FileId, ObservedContent>>,
+    indexes: RefCell<HashMap<String, PathBuf>>,
 }
 
 impl UnitFold<'_> {
@@ -118,7 +124,7 @@ impl UnitFold<'_> {
             TreeSide::Known(id) => match self.state_before(id)? {
                 None if is_in_place => return Ok(None),
                 None => self.moved(id, self.trees.after_paths.get(&id))?,
-                Some(state) => state,
+                Some(state) => self.with_index_before(path, id, state),
             },
         };
         let after = match after {
@@ -126,6 +132,7 @@ impl UnitFold<'_> {
             TreeSide::Carried => RecordState::Carried,
             TreeSide::Known(entry) => self.state_after(path, entry)?,
         };
+        self.add_index(path, path, &after);
         let is_nothing = !before.is_present() && !after.is_present();
         let is_unchanged =
             is_same_but_twin(&before, &after) || is_same_but_time_of_directory(&before, &after);
@@ -138,6 +145,37 @@ impl UnitFold<'_> {
             after_id,
             ..PathChangeRecord::new(path.to_path_buf(), before, after)
         }))
+    }
+
+    /// Reads the content of a removed index of Git: another index with the same entries is not
+    /// another state.
+    fn with_index_before(&self, path: &Path, id: FileId, state: RecordState) -> RecordState {
+        let RecordState::Moved { to, seal } = &state else {
+            return state;
+        };
+        let is_index = is_index(path) && to.starts_with(&self.kept) && seal.size <= MAX_INDEX;
+        let object = self.objects.get(&id).filter(|_| is_index);
+        let read = || {
+            let found = TreeEntry::from_path(to).ok()??;
+            read_content(to, &found.stamp).ok()
+        };
+        let (Some(object), Some(content)) = (object, object.and_then(|_| read())) else {
+            return state;
+        };
+        let attributes = extended(&content.extended);
+        let read = object.state(content.hash, seal.size, attributes, Some(to.clone()));
+        self.add_index(path, to, &read);
+        read
+    }
+
+    fn add_index(&self, path: &Path, content: &Path, state: &RecordState) {
+        if let RecordState::Regular { hash, size, .. } = state
+            && *size <= MAX_INDEX
+            && is_index(path)
+        {
+            let mut indexes = self.indexes.borrow_mut();
+            indexes.insert(hash.clone(), content.to_path_buf());
+        }
     }
 
     /// Returns whether one of these objects is also at a path of the other tree.
@@ -353,10 +391,9 @@ fn read_kept(link: &Path, object: &LogObject) -> io::Result<FileBefore> {
             "it was changed before it was removed",
         )));
     }
-    let present = read_attributes(link).ok();
-    let is_same = match (&object.xattrs, &present) {
-        (Some(_), Some(present)) => object.attributes() == extended(present),
-        _ => true,
+    let is_same = match &object.xattrs {
+        Some(_) => object.attributes() == attributes_of(link),
+        None => true,
     };
     if has_metadata(&found.stamp, first) && is_same {
         return Ok(FileBefore::Kept(kept(link, &found.stamp)));

@@ -160,6 +160,7 @@ impl UndoHistory {
             return Ok(finished);
         }
         recording.adopt_copies(&folded.copies)?;
+        recording.copy_indexes(&folded.indexes);
         let unit = recording.record(&folder, call, &finished.records, &finished.left)?;
         finished.unit = Some(unit);
         drop(recording);

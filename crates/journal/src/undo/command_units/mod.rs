@@ -210,9 +210,17 @@ impl UndoHistory {
             };
             if shown < SHOWN_FILES && is_small(&task.now) && is_small(&task.to) {
                 shown += 1;
-                let old = task.now.hash().and_then(|_| small_file(&task.path));
-                let new = task.to.hash();
-                let new = new.and_then(|hash| self.store().get(hash).ok().flatten());
+                let old = match &task.now {
+                    RecordState::Regular { .. } | RecordState::Moved { .. } => {
+                        small_file(&task.path)
+                    }
+                    _ => None,
+                };
+                let kept = task.to.kept_below(self.store().kept_folder());
+                let new = match task.to.hash() {
+                    Some(hash) => self.store().get(hash).ok().flatten(),
+                    None => kept.and_then(small_file),
+                };
                 patch = patch_of(&old.unwrap_or_default(), &new.unwrap_or_default());
             }
             UndoneFile {

@@ -10,7 +10,9 @@ use haft_witness::FileId;
 
 use super::{SHOWN_BYTES, is_same_content, is_same_content_and_extended, is_same_file};
 use crate::error::JournalError;
+use crate::open::FileSnapshot;
 use crate::snapshot::ScannedKind;
+use crate::undo::git_index;
 use crate::undo::observed_path::ObservedPath;
 use crate::undo::preview::UndoConflict;
 use crate::undo::record::RecordState;
@@ -60,7 +62,7 @@ impl UndoHistory {
         for (path, wanted) in all {
             let is_here = wanted.target_id.is_some_and(|id| present.contains(&id));
             let looked = observe_path(path)?;
-            if !looked.is(&wanted.expected) {
+            if !looked.is(&wanted.expected) && !self.is_refreshed(path, wanted) {
                 if !looked.is(&wanted.target) {
                     plan.conflicts
                         .push(self.swept_conflict(path, wanted, &looked));
@@ -131,6 +133,21 @@ impl UndoHistory {
         }
         name_twins(&mut plan.tasks);
         Ok(plan)
+    }
+
+    /// Returns whether the path is an index of Git with the expected entries.
+    fn is_refreshed(&self, path: &Path, wanted: &PathUndo<'_>) -> bool {
+        let Some(hash) = wanted.expected.hash().filter(|_| git_index::is_index(path)) else {
+            return false;
+        };
+        let now = FileSnapshot::take(path, git_index::MAX_INDEX)
+            .ok()
+            .flatten();
+        let then = self.store().get(hash).ok().flatten();
+        match (now, then) {
+            (Some(now), Some(then)) => git_index::has_same_entries(&now.bytes, &then),
+            _ => false,
+        }
     }
 
     fn swept_conflict(

@@ -341,7 +341,7 @@ fn run(seed: u64) {
 fn any_command_is_undone_and_redone_exactly() {
     haft_testkit::bound_this_process();
     let runs = match haft_testkit::is_thorough() {
-        true => 20_000,
+        true => 5_000,
         false => 500,
     };
     let only = std::env::var("HAFT_TEST_SEED").ok();

@@ -193,7 +193,7 @@ fn w5_all_names_of_a_file_are_old_and_stay_one_file() {
         guard.put(&path, b"3")?;
         guard.unlink(&path)
     });
-    assert_eq!(changes.removed, [path.clone()]);
+    assert_eq!(changes.removed, vec![path.clone()]);
     assert_eq!(
         (fs::read_to_string(&outside).unwrap(), inode(&path)),
         ("1".to_owned(), own)
@@ -233,7 +233,7 @@ fn w8_modes_and_attributes_of_files_and_directories() {
         guard.setxattr(&directory, "user.a", b"1")?;
         guard.chmod(&directory, 0o700)
     });
-    assert_eq!(changes.modified, [file.clone()]);
+    assert_eq!(changes.modified, vec![file.clone()]);
     assert_eq!(desk.stored("blobs"), [] as [PathBuf; 0]);
     desk.check(|guard| {
         guard.chmod(&file, 0o600)?;
@@ -328,6 +328,49 @@ fn w21_a_pipe_a_link_and_a_directory_come_back_and_a_socket_is_named() {
     desk.undo(&changes.unit.unwrap()).unwrap();
     let now = seen(&desk.root());
     assert!(now == before, "{}", difference(&now, &before));
+}
+
+/// An index of version 2 with one entry.
+fn git_index(time: u8, hash: u8) -> Vec<u8> {
+    let mut all = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
+    all.extend([time; 24]);
+    all.extend(0o100_644_u32.to_be_bytes());
+    all.extend([time; 12]);
+    all.extend([hash; 20]);
+    all.extend(b"\0\x04file\0\0\0\0\0\0");
+    all.extend([time; 20]);
+    all
+}
+
+#[test]
+fn w23_a_refreshed_index_is_not_a_change() {
+    let desk = Desk::new();
+    desk.put(".git/HEAD", "ref: refs/heads/main");
+    let index = desk.at(".git/index");
+    let lock = desk.at(".git/index.lock");
+    fs::write(&index, git_index(1, 1)).unwrap();
+    let status = |time, hash| {
+        fs::write(&lock, git_index(time, hash)).unwrap();
+        fs::rename(&lock, &index).unwrap();
+    };
+    let commit = desk.run(|guard| {
+        guard.put(&lock, &git_index(2, 2))?;
+        guard.rename(&lock, &index)
+    });
+    status(3, 2);
+    let undone = desk.undo(&commit.unit.unwrap()).unwrap().unit.unwrap();
+    assert_eq!(fs::read(&index).unwrap(), git_index(1, 1));
+    status(4, 1);
+    let redone = desk.undo(&undone).unwrap().unit.unwrap();
+    assert_eq!(fs::read(&index).unwrap(), git_index(3, 2));
+    // Other entries are a change.
+    status(5, 9);
+    assert!(
+        desk.undo(&redone)
+            .unwrap_err()
+            .to_string()
+            .contains("Nothing was undone")
+    );
 }
 
 #[test]
@@ -467,7 +510,7 @@ fn another_call_of_the_session_keeps_its_change() {
             .unwrap();
         Ok(())
     });
-    assert_eq!(changes.modified, [own.clone()]);
+    assert_eq!(changes.modified, vec![own.clone()]);
     desk.undo(&changes.unit.unwrap()).unwrap();
     assert_eq!(fs::read_to_string(other).unwrap(), "by the tool");
     assert_eq!(fs::read_to_string(own).unwrap(), "1");
@@ -518,4 +561,35 @@ fn pinned_files_are_dropped_with_the_oldest_units_only() {
     desk.undo(&units[3]).unwrap();
     desk.undo(&units[2]).unwrap();
     assert!(files[2].exists() && files[3].exists() && !files[0].exists());
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn what_a_removal_costs() {
+    let desk = Desk::new();
+    for number in 0..50_000 {
+        desk.put(
+            &format!("node_modules/d{}/f{number}", number % 2_000),
+            "module",
+        );
+    }
+    let ticket = ticket();
+    let unit = desk
+        .journal
+        .begin_witness(&ticket.call, "Bash", "rm", &[desk.root()])
+        .unwrap();
+    let mut guard = TestGuard::new(&unit, Kill::Never);
+    let begun = std::time::Instant::now();
+    guard.remove_all(&desk.at("node_modules")).unwrap();
+    drop(guard);
+    println!("guard {:?}", begun.elapsed());
+    let begun = std::time::Instant::now();
+    let changes = desk.journal.finish_witness(unit, &ticket, &|_| false);
+    println!("fold {:?}", begun.elapsed());
+    let begun = std::time::Instant::now();
+    let redo = desk.undo(&changes.unit.unwrap()).unwrap().unit.unwrap();
+    println!("undo {:?}", begun.elapsed());
+    let begun = std::time::Instant::now();
+    desk.undo(&redo).unwrap();
+    println!("redo {:?}", begun.elapsed());
 }
