@@ -4,7 +4,7 @@ use std::{
     ffi::CString,
     fs::{self, File, OpenOptions},
     io::{Seek, SeekFrom, Write},
-    os::unix::fs::{FileExt, FileTypeExt, PermissionsExt, symlink},
+    os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
     ptr,
 };
@@ -139,15 +139,13 @@ fn operation(random: &mut Random, at: &Places) {
     let content = vec![b'A' + u8::try_from(random.below(26)).unwrap(); random.below(9000)];
     // An error is as good as a success: the state after it must be restored as well.
     let _ = match random.below(24) {
-        // Opening a pipe waits for another process.
-        0 | 1 if is_pipe(&at.new) => Ok(()),
-        0 | 1 => fs::write(&at.new, content),
-        2 | 3 => fs::write(&at.file, content),
-        4 => OpenOptions::new()
+        0 | 1 => write(&at.new, &content),
+        2 | 3 => write(&at.file, &content),
+        4 => options()
             .append(true)
             .open(&at.file)
             .and_then(|mut file| file.write_all(b"more")),
-        5 => File::options()
+        5 => options()
             .write(true)
             .open(&at.file)
             .and_then(|file| file.set_len(random.below(200) as u64)),
@@ -167,7 +165,7 @@ fn operation(random: &mut Random, at: &Places) {
             fs::set_permissions(&at.one, fs::Permissions::from_mode(mode))
         }
         19 => Ok(setxattr(&at.one, "user.k", b"v", XattrFlags::empty()).unwrap_or(())),
-        20 => File::open(&at.file).map(|file| {
+        20 => options().read(true).open(&at.file).map(|file| {
             let _ = match random.below(2) {
                 0 => fsetxattr(&file, "user.k", b"w", XattrFlags::empty()),
                 _ => fremovexattr(&file, "user.old"),
@@ -175,16 +173,14 @@ fn operation(random: &mut Random, at: &Places) {
             let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(0o611));
         }),
         21 => unnamed(&at.directory, &at.new),
-        22 => File::options()
+        22 => options()
             .read(true)
             .write(true)
             .open(&at.file)
             .map(|mut file| {
                 let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 let _ = fallocate(&file, hole, 0, 4096);
-                if !is_pipe(&at.other)
-                    && let Ok(source) = File::open(&at.other)
-                {
+                if let Ok(source) = options().read(true).open(&at.other) {
                     let _ = copy_file_range(source, None, &file, None, 100);
                 }
                 let _ = file
@@ -195,14 +191,23 @@ fn operation(random: &mut Random, at: &Places) {
     };
 }
 
-fn is_pipe(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+/// Options that never wait: another process may have moved a pipe to the path.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options
+}
+
+fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut options = options();
+    let options = options.write(true).create(true).truncate(true);
+    options.open(path)?.write_all(content)
 }
 
 /// Writes through a shared mapping after the file was closed.
 #[expect(unsafe_code, reason = "memory mappings have no safe form")]
 fn map(path: &Path) -> std::io::Result<()> {
-    let file = File::options().read(true).write(true).open(path)?;
+    let file = options().read(true).write(true).open(path)?;
     let length = usize::try_from(file.metadata()?.len()).unwrap();
     if length == 0 {
         return Ok(());
