@@ -113,7 +113,7 @@ pub(crate) enum GuardOrder {
         text: String,
         /// Whether our process answers questions about guarded names. If not, none may be used.
         judged: bool,
-        /// What to store about the command's changes. The open files for it were sent before.
+        /// The order to store what the command changes. The open files for it were sent before.
         witness: Option<WitnessOrder>,
     },
     /// Sent first to the guard of a program, after a byte with its open files.
@@ -143,7 +143,7 @@ pub(crate) enum GuardOrder {
     },
 }
 
-/// What a guard stores about the changes of its command.
+/// The order to store what a command changes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WitnessOrder {
     /// The recorded directories. Their handles were sent after those of the log and of the directory

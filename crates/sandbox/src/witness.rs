@@ -27,7 +27,7 @@ pub struct WitnessRequest {
 pub struct WitnessLimits {
     /// The total of all copies.
     pub copy_bytes: u64,
-    /// The size of a single copied file. Holes do not count.
+    /// The size of a single copied file, without its holes.
     pub file_bytes: u64,
     /// The total of all files that are stored by a link.
     pub pin_bytes: u64,

@@ -23,7 +23,7 @@ pub struct FileId {
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EntryKind {
+pub enum WitnessedKind {
     /// A regular file.
     File,
     /// A directory.
@@ -44,7 +44,7 @@ pub struct WitnessedEntry {
     /// The identity of the file.
     pub id: FileId,
     /// Its kind.
-    pub kind: EntryKind,
+    pub kind: WitnessedKind,
     /// The permission bits, at most 0o7777.
     pub mode: u32,
     /// The owner.
@@ -99,12 +99,12 @@ impl WitnessedEntry {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let found = stat(file, name, wanted)?;
         let kind = match FileType::from_raw_mode(found.stx_mode.into()) {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Directory,
-            FileType::Symlink => EntryKind::Link,
-            FileType::Fifo => EntryKind::Pipe,
-            FileType::Socket => EntryKind::Socket,
-            _ => EntryKind::Device,
+            FileType::RegularFile => WitnessedKind::File,
+            FileType::Directory => WitnessedKind::Directory,
+            FileType::Symlink => WitnessedKind::Link,
+            FileType::Fifo => WitnessedKind::Pipe,
+            FileType::Socket => WitnessedKind::Socket,
+            _ => WitnessedKind::Device,
         };
         let mtime = i128::from(found.stx_mtime.tv_sec) * 1_000_000_000
             + i128::from(found.stx_mtime.tv_nsec);
@@ -150,7 +150,7 @@ mod tests {
         let entry = WitnessedEntry::of(&directory, OsStr::new("a")).unwrap();
         assert_eq!(
             (entry.kind, entry.size, entry.links),
-            (EntryKind::File, 4, 1)
+            (WitnessedKind::File, 4, 1)
         );
         assert_eq!(Some(entry.id), first);
         fs::write(dir.path().join("b"), "").unwrap();

@@ -7,12 +7,14 @@
 //!
 //! Each command has a folder, [`UnitFolder`], with the log and with the stored files.
 
+#![warn(missing_docs)]
+
 mod entry;
 mod folder;
 mod log;
 mod os_bytes;
 
-pub use entry::{EntryKind, FileId, WitnessedEntry, WitnessedXattr};
+pub use entry::{FileId, WitnessedEntry, WitnessedKind, WitnessedXattr};
 pub use folder::{OpenUnit, UnitFolder};
 pub use log::{KeptFile, KeptWay, LogLine, UnitHeader, WitnessLog, WitnessedChange, encode};
 pub use os_bytes::OsBytes;

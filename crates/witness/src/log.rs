@@ -51,7 +51,7 @@ pub enum WitnessedChange {
         /// One path of it. A file with several hard links has a line for each path that is used.
         path: OsBytes,
         /// The file did not have this path before the command: the command created the directory, or
-        /// the name is gone.
+        /// removed the name.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         other_path: bool,
         /// The state. Extended attributes are included in the first line for each file, except for a
@@ -90,11 +90,11 @@ pub enum WitnessedChange {
 pub struct KeptFile {
     /// Its name.
     pub name: String,
-    /// How it was stored.
+    /// The way in which it was stored.
     pub way: KeptWay,
 }
 
-/// How an old content is stored.
+/// The way in which an old content is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptWay {

@@ -33,7 +33,7 @@ impl From<OsBytes> for PathBuf {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written<'a> {
+enum WrittenBytes<'a> {
     Text(std::borrow::Cow<'a, str>),
     Bytes { hex: String },
 }
@@ -41,8 +41,8 @@ enum Written<'a> {
 impl Serialize for OsBytes {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
-            Ok(text) => Written::Text(text.into()),
-            Err(_) => Written::Bytes {
+            Ok(text) => WrittenBytes::Text(text.into()),
+            Err(_) => WrittenBytes::Bytes {
                 hex: self.0.iter().map(|byte| format!("{byte:02x}")).collect(),
             },
         }
@@ -52,9 +52,9 @@ impl Serialize for OsBytes {
 
 impl<'de> Deserialize<'de> for OsBytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match Written::deserialize(from)? {
-            Written::Text(text) => Ok(Self(text.into_owned().into_bytes())),
-            Written::Bytes { hex } => from_hex(&hex)
+        match WrittenBytes::deserialize(from)? {
+            WrittenBytes::Text(text) => Ok(Self(text.into_owned().into_bytes())),
+            WrittenBytes::Bytes { hex } => from_hex(&hex)
                 .map(Self)
                 .ok_or_else(|| D::Error::custom("bytes that are not hexadecimal")),
         }

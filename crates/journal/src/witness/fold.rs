@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_witness::{EntryKind, FileId, UnitFolder, WitnessLog, WitnessedEntry};
+use haft_witness::{FileId, UnitFolder, WitnessLog, WitnessedEntry, WitnessedKind};
 use rustix::fs::CWD;
 
 use super::log_summary::{LogObject, LogSummary};
@@ -193,7 +193,7 @@ impl UnitFold<'_> {
         let entry = &object.entry;
         let present = self.present(id);
         Ok(Some(match entry.kind {
-            EntryKind::Directory => RecordState::Directory {
+            WitnessedKind::Directory => RecordState::Directory {
                 mode: entry.mode,
                 uid: entry.uid,
                 gid: entry.gid,
@@ -204,27 +204,27 @@ impl UnitFold<'_> {
                     (None, None) => Vec::new(),
                 },
             },
-            EntryKind::Link => RecordState::Link {
+            WitnessedKind::Link => RecordState::Link {
                 target: match &entry.target {
                     Some(target) => target.as_path().to_path_buf(),
                     None => return Err("its target is not known".to_owned()),
                 },
                 mtime: entry.mtime,
             },
-            EntryKind::Pipe => RecordState::Pipe {
+            WitnessedKind::Pipe => RecordState::Pipe {
                 mode: entry.mode,
                 uid: entry.uid,
                 gid: entry.gid,
                 mtime: entry.mtime,
             },
-            EntryKind::Socket | EntryKind::Device => match present {
+            WitnessedKind::Socket | WitnessedKind::Device => match present {
                 Some((_, present)) => unread(&present.entry),
-                None if entry.kind == EntryKind::Socket => {
+                None if entry.kind == WitnessedKind::Socket => {
                     return Err("it was a socket, which cannot be made again".to_owned());
                 }
                 None => return Err("it was a device, which cannot be made again".to_owned()),
             },
-            EntryKind::File => match self.file_before(id, object) {
+            WitnessedKind::File => match self.file_before(id, object) {
                 FileBefore::Known(state) | FileBefore::Kept(state) => state,
                 FileBefore::Unchanged => return Ok(None),
                 FileBefore::Lost(why) => return Err(why),

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_witness::{
-    EntryKind, FileId, KeptWay, WitnessLog, WitnessedChange, WitnessedEntry, WitnessedXattr,
+    FileId, KeptWay, WitnessLog, WitnessedChange, WitnessedEntry, WitnessedKind, WitnessedXattr,
 };
 use rustix::fs::CWD;
 
@@ -76,7 +76,7 @@ impl LogSummary {
                         .entry(entry.id)
                         .or_insert_with(|| LogObject::new(entry))
                         .add_xattrs_of_directory(entry);
-                    if entry.kind == EntryKind::Directory {
+                    if entry.kind == WitnessedKind::Directory {
                         tree.identify(path, entry.id);
                     }
                 }
@@ -151,7 +151,7 @@ impl LogObject {
     }
 
     fn add_xattrs_of_directory(&mut self, entry: &WitnessedEntry) {
-        if entry.kind == EntryKind::Directory && !entry.xattrs.is_empty() {
+        if entry.kind == WitnessedKind::Directory && !entry.xattrs.is_empty() {
             self.xattrs.get_or_insert_with(|| entry.xattrs.clone());
         }
     }

@@ -34,7 +34,7 @@ use super::{
     guard_sockets::GuardSockets,
     hidden_file_cover::HiddenFileCover,
     keeper::{SetupFailure, step},
-    mediate::{Mediator, Witness},
+    mediate::{ChangeWitness, Mediator},
     mounts, program,
     shell::{GuardedShell, ShellReport},
 };
@@ -80,7 +80,7 @@ pub(super) fn run(params: GuardParams<'_>) -> i32 {
             guard.release_remaining_output();
             guard.keep_witness();
             let witness = guard.witness.as_ref().filter(|_| all_ended);
-            let witness_failure = witness.and_then(Witness::end);
+            let witness_failure = witness.and_then(ChangeWitness::end);
             let _ = protocol::write(&mut guard.socket, &GuardEvent::Gone { witness_failure });
             i32::from(!all_ended)
         }
@@ -120,7 +120,7 @@ struct CommandGuard<'a> {
     /// The refused writes of the command. Set when no further call can arrive.
     refused: Vec<RefusedWrite>,
     /// The witness, while no mediator needs it.
-    witness: Option<Witness>,
+    witness: Option<ChangeWitness>,
     shell: GuardedShell,
     /// The pipe that the command writes to, until only the command needs it.
     output: Option<OwnedFd>,
@@ -341,7 +341,7 @@ impl<'a> CommandGuard<'a> {
                     }) => {
                         self.asks = judged;
                         if let (Some(order), Some(mediator)) = (witness, &mut self.shell.mediator) {
-                            let witness = Witness::new(&order, files, plan.writable())?;
+                            let witness = ChangeWitness::new(&order, files, plan.writable())?;
                             mediator.set_witness(Some(witness));
                         }
                         let sourced = sourced.as_ref().map(OsBytes::as_slice);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_sandbox::{CommandOutput, Mechanism, ShellCommand, WitnessLimits, WitnessRequest};
-use haft_witness::{EntryKind, KeptWay, OpenUnit, UnitFolder, UnitHeader, WitnessedChange};
+use haft_witness::{KeptWay, OpenUnit, UnitFolder, UnitHeader, WitnessedChange, WitnessedKind};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::setting::{LONG, Place};
@@ -80,7 +80,7 @@ async fn run_with(place: &Place, text: &str, limits: WitnessLimits) -> Option<Wi
 
 impl Witnessed {
     /// The names that changed, relative to the project, each with the kind of its first entry.
-    fn names(&self, place: &Place) -> Vec<(String, Option<EntryKind>)> {
+    fn names(&self, place: &Place) -> Vec<(String, Option<WitnessedKind>)> {
         let named = self.changes.iter().filter_map(|change| match change {
             WitnessedChange::Name { path, entry } => {
                 let kind = entry.as_ref().map(|entry| entry.kind);
@@ -160,7 +160,7 @@ async fn old_contents_and_names_are_stored_before_they_change() {
         ]
     );
     let name = |name: &str, kind| (name.to_owned(), kind);
-    let existing = Some(EntryKind::File);
+    let existing = Some(WitnessedKind::File);
     assert_eq!(
         done.names(&place),
         [
@@ -170,7 +170,7 @@ async fn old_contents_and_names_are_stored_before_they_change() {
             name("moved", existing),
             name("elsewhere", None),
             name("d/f", existing),
-            name("d", Some(EntryKind::Directory)),
+            name("d", Some(WitnessedKind::Directory)),
             name("made", None),
             name("gone", None),
             name("link", None),

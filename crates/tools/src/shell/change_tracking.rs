@@ -26,12 +26,12 @@ const NAMED: usize = 5;
 /// its changes, the record.
 pub(crate) struct ChangeBaseline {
     journal: Arc<Journal>,
-    before: Baseline,
+    before: BaselineKind,
     call: CallId,
     cwd: Arc<Path>,
 }
 
-enum Baseline {
+enum BaselineKind {
     Scan(CommandBaseline),
     Witness {
         unit: WitnessUnit,
@@ -51,7 +51,7 @@ pub(crate) struct ChangeReport {
     pub(crate) undo: UndoCoverage,
 }
 
-/// How far undo covers the changes of a command.
+/// The coverage of a command's changes by undo.
 #[derive(Debug)]
 pub(crate) enum UndoCoverage {
     /// The guard recorded every change.
@@ -96,12 +96,12 @@ impl UndoCoverage {
 impl ChangeBaseline {
     /// Returns whether the command's guard records its changes.
     pub(crate) fn is_witnessed(&self) -> bool {
-        matches!(self.before, Baseline::Witness { .. })
+        matches!(self.before, BaselineKind::Witness { .. })
     }
 
     /// Returns the request to record the command's changes, for its guard.
     pub(crate) fn witness_request(&self) -> Result<Option<WitnessRequest>, ToolError> {
-        let Baseline::Witness {
+        let BaselineKind::Witness {
             unit,
             roots,
             limits,
@@ -149,7 +149,7 @@ pub(crate) async fn begin_witness(
         // If that fails, the directories are scanned instead.
         let unit = unit.ok()?;
         Some(ChangeBaseline {
-            before: Baseline::Witness {
+            before: BaselineKind::Witness {
                 limits: free_limits(limits, unit.folder()),
                 unit,
                 roots,
@@ -204,7 +204,7 @@ pub(crate) async fn record_baseline(
     };
     let (call, cwd) = (cx.call, Arc::clone(&cx.cwd));
     let watched = blocking(move || ChangeBaseline {
-        before: Baseline::Scan(journal.before_command(&sweep)),
+        before: BaselineKind::Scan(journal.before_command(&sweep)),
         journal,
         call,
         cwd,
@@ -230,10 +230,14 @@ pub(crate) async fn record_changes(
     let ticket = WriteGrant::unconfined(call.to_string(), "Bash");
     blocking(move || {
         let is_control = |path: &Path| control.is_control_file(path);
-        let is_witnessed = matches!(before, Baseline::Witness { .. });
+        let is_witnessed = matches!(before, BaselineKind::Witness { .. });
         let mut changed = match before {
-            Baseline::Scan(before) => journal.after_command(before, &ticket, &command, &is_control),
-            Baseline::Witness { unit, .. } => journal.finish_witness(unit, &ticket, &is_control),
+            BaselineKind::Scan(before) => {
+                journal.after_command(before, &ticket, &command, &is_control)
+            }
+            BaselineKind::Witness { unit, .. } => {
+                journal.finish_witness(unit, &ticket, &is_control)
+            }
         };
         if let Some(why) = ended.and_then(|ended| ended.witness_failure) {
             changed.uncovered.get_or_insert(why);

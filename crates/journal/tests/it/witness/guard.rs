@@ -9,8 +9,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use haft_witness::{
-    EntryKind, FileId, KeptFile, KeptWay, LogLine, OsBytes, UnitFolder, WitnessedChange,
-    WitnessedEntry, WitnessedXattr, encode,
+    FileId, KeptFile, KeptWay, LogLine, OsBytes, UnitFolder, WitnessedChange, WitnessedEntry,
+    WitnessedKind, WitnessedXattr, encode,
 };
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, XattrFlags};
 
@@ -91,11 +91,11 @@ impl TestGuard {
 
     fn entry(path: &Path, with_xattrs: bool) -> Option<WitnessedEntry> {
         let mut entry = WitnessedEntry::of(CWD, path.as_os_str())?;
-        if entry.kind == EntryKind::Link {
+        if entry.kind == WitnessedKind::Link {
             let target = fs::read_link(path).unwrap();
             entry.target = Some(target.as_path().into());
         }
-        if with_xattrs && matches!(entry.kind, EntryKind::File | EntryKind::Directory) {
+        if with_xattrs && matches!(entry.kind, WitnessedKind::File | WitnessedKind::Directory) {
             entry.xattrs = xattrs(path)
                 .into_iter()
                 .map(|(name, value)| WitnessedXattr {
@@ -178,9 +178,9 @@ impl TestGuard {
         let Some(entry) = Self::entry(path, false) else {
             return Ok(());
         };
-        if self.created.contains(&entry.id) || entry.kind != EntryKind::File {
+        if self.created.contains(&entry.id) || entry.kind != WitnessedKind::File {
             return match entry.kind {
-                EntryKind::Directory => self.metadata(path),
+                WitnessedKind::Directory => self.metadata(path),
                 _ => Ok(()),
             };
         }
@@ -305,7 +305,7 @@ impl TestGuard {
             self.loses_name(to)?;
         }
         let entry = Self::entry(from, false).unwrap();
-        if entry.kind == EntryKind::Directory {
+        if entry.kind == WitnessedKind::Directory {
             self.line(WitnessedChange::Moved {
                 from: from.into(),
                 to: to.into(),
@@ -322,7 +322,7 @@ impl TestGuard {
         self.name(other)?;
         let entries = [one, other].map(|path| Self::entry(path, false).unwrap());
         let mut directories = entries.iter();
-        if let Some(entry) = directories.find(|entry| entry.kind == EntryKind::Directory) {
+        if let Some(entry) = directories.find(|entry| entry.kind == WitnessedKind::Directory) {
             self.line(WitnessedChange::Moved {
                 from: one.into(),
                 to: other.into(),

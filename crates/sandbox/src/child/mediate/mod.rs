@@ -36,7 +36,7 @@ use std::{
 
 use rustix::io::Errno;
 
-pub(super) use self::witness::Witness;
+pub(super) use self::witness::ChangeWitness;
 use self::{
     connect::MediatedConnection,
     created_files::{CreatedFiles, ImmutablePaths},
@@ -61,7 +61,7 @@ pub(super) struct Mediator {
     created: CreatedFiles,
     refused: RefusedWrites,
     /// Stores what the command changes, if our process wants that.
-    witness: Option<Witness>,
+    witness: Option<ChangeWitness>,
     scratch: PathBuf,
     /// Calls that wait for a decision of our process, by the number of the question.
     parked: HashMap<u32, ParkedCall>,
@@ -130,12 +130,12 @@ impl Mediator {
     }
 
     /// Stores what the command changes from now on.
-    pub(super) fn set_witness(&mut self, witness: Option<Witness>) {
+    pub(super) fn set_witness(&mut self, witness: Option<ChangeWitness>) {
         self.witness = witness;
     }
 
     /// Returns the witness, and stores nothing from now on.
-    pub(super) fn take_witness(&mut self) -> Option<Witness> {
+    pub(super) fn take_witness(&mut self) -> Option<ChangeWitness> {
         self.witness.take()
     }
 

@@ -139,7 +139,7 @@ struct PendingAnswer {
     confinement: Confinement,
     /// The state before the command.
     watched: Option<ChangeBaseline>,
-    /// How far undo covers its changes, once they are recorded.
+    /// The coverage of its changes by undo, once they are recorded.
     undo: Option<UndoCoverage>,
     /// Notes to add after its output.
     notes: Vec<String>,

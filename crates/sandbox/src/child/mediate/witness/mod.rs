@@ -21,8 +21,8 @@ use std::{
 };
 
 use haft_witness::{
-    EntryKind, FileId, KeptWay, LogLine, OsBytes, WitnessedChange, WitnessedEntry, WitnessedXattr,
-    encode,
+    FileId, KeptWay, LogLine, OsBytes, WitnessedChange, WitnessedEntry, WitnessedKind,
+    WitnessedXattr, encode,
 };
 use rustix::{
     fs::{CWD, getxattr, listxattr, readlinkat},
@@ -37,7 +37,7 @@ use crate::protocol::WitnessOrder;
 const MAX_XATTR: usize = 64 << 10;
 
 /// Records the changes of one command.
-pub(in crate::child) struct Witness {
+pub(in crate::child) struct ChangeWitness {
     log: RefCell<WitnessLogWriter>,
     roots: Vec<WitnessRoot>,
     seen: RefCell<SeenFiles>,
@@ -74,7 +74,7 @@ impl SeenFiles {
     /// Returns whether the file has several hard links and this path of it is not in the log, and
     /// records that it is.
     fn is_new_path(&mut self, entry: &WitnessedEntry, path: &Path) -> bool {
-        entry.kind == EntryKind::File
+        entry.kind == WitnessedKind::File
             && entry.links > 1
             && self.paths.insert((entry.id, path.to_path_buf()))
     }
@@ -89,7 +89,7 @@ impl SeenFiles {
     }
 }
 
-impl Witness {
+impl ChangeWitness {
     /// Creates the witness for an order, which names the recorded directories. `files` are the log,
     /// the directory of stored files, and the recorded directories. `writable` are all directories
     /// in which the command may write.
@@ -176,7 +176,7 @@ impl Witness {
             return;
         }
         let (kept, missing) = match entry.kind {
-            EntryKind::File if seen.files.get(&entry.id) == Some(&true) => {
+            WitnessedKind::File if seen.files.get(&entry.id) == Some(&true) => {
                 // The other names show the new content. A link keeps the file itself, so that undo
                 // changes all names.
                 if entry.links == 1 {
@@ -184,7 +184,7 @@ impl Witness {
                 }
                 (self.kept.link_removed(place, &entry, root), None)
             }
-            EntryKind::File => match self.kept.keep_removed(place, &entry, root) {
+            WitnessedKind::File => match self.kept.keep_removed(place, &entry, root) {
                 Ok(kept) => {
                     if kept.way == KeptWay::Copy {
                         seen.files.insert(entry.id, true);
@@ -193,8 +193,8 @@ impl Witness {
                 }
                 Err(why) => (None, Some(why)),
             },
-            EntryKind::Directory if seen.files.contains_key(&entry.id) => return,
-            EntryKind::Directory => {
+            WitnessedKind::Directory if seen.files.contains_key(&entry.id) => return,
+            WitnessedKind::Directory => {
                 seen.files.insert(entry.id, false);
                 if let Ok(directory) = super::perform::open_handle(
                     &place.directory,
@@ -206,7 +206,10 @@ impl Witness {
                 (None, None)
             }
             // The line of its name is enough.
-            EntryKind::Link | EntryKind::Pipe | EntryKind::Socket | EntryKind::Device => return,
+            WitnessedKind::Link
+            | WitnessedKind::Pipe
+            | WitnessedKind::Socket
+            | WitnessedKind::Device => return,
         };
         self.write(WitnessedChange::Object {
             path: OsBytes::from(&*place.path),
@@ -335,7 +338,7 @@ impl Witness {
 /// Returns the entry at a place, with the target of a link.
 fn entry_of(place: &NameLocation) -> Option<WitnessedEntry> {
     let mut entry = WitnessedEntry::of(&place.directory, &place.name)?;
-    if entry.kind == EntryKind::Link {
+    if entry.kind == WitnessedKind::Link {
         let target = readlinkat(&place.directory, &*place.name, Vec::new()).ok()?;
         entry.target = Some(OsBytes(target.into_bytes()));
     }
