@@ -70,8 +70,11 @@ impl ObservedPath {
             }
             RecordState::Link { target, .. } => entry.target.as_ref() == Some(target),
             RecordState::Directory { .. } => entry.kind() == ScannedKind::Directory,
-            RecordState::Opaque { seal, .. } | RecordState::Moved { seal, .. } => {
-                UnreadFileStamp::from_stamp(&entry.stamp) == *seal
+            RecordState::Opaque { seal, .. } => UnreadFileStamp::from_stamp(&entry.stamp) == *seal,
+            // An undo in between may have created the file again.
+            RecordState::Moved { seal, .. } => {
+                let now = UnreadFileStamp::from_stamp(&entry.stamp);
+                (now.size, now.mode, now.mtime) == (seal.size, seal.mode, seal.mtime)
             }
             RecordState::Grown { digest, entries } => {
                 entry.kind() == ScannedKind::Directory

@@ -34,7 +34,7 @@ impl UndoHistory {
             .map_err(|error| store.failed(error))?
             .dev();
         self.add_changed_links(&mut plan.tasks)?;
-        identify(&mut plan.tasks);
+        identify(&mut plan.tasks, store.kept_folder());
         for task in &mut plan.tasks {
             let is_large = task
                 .seen
@@ -127,11 +127,18 @@ fn is_stored(state: &RecordState, kept: &Path) -> bool {
 
 /// Replaces recorded identities by the present ones: an undo in between may have created an entry
 /// again.
-fn identify(tasks: &mut [RestoreTask]) {
+fn identify(tasks: &mut [RestoreTask], kept: &Path) {
     let mut present: HashMap<FileId, FileId> = HashMap::new();
     for task in tasks.iter().filter(|task| task.now.is_present()) {
         if let (Some(recorded), Some(id)) = (task.now_id, identity(&task.path)) {
             present.insert(recorded, id);
+        }
+    }
+    for task in tasks.iter() {
+        if let (Some(recorded), Some(kept)) = (task.to_id, task.to.kept_below(kept))
+            && let Some(id) = identity(kept)
+        {
+            present.entry(recorded).or_insert(id);
         }
     }
     for task in tasks {

@@ -95,7 +95,10 @@ impl UndoHistory {
                     .push(self.swept_conflict(path, wanted, &looked));
                 continue;
             };
-            let times_agree = now.mtime() == wanted.expected.mtime() || now.mtime().is_none();
+            // The time of another entry says nothing about the target.
+            let times_agree = wanted.expected_id != wanted.target_id
+                || now.mtime() == wanted.expected.mtime()
+                || now.mtime().is_none();
             let mtime = to
                 .mtime()
                 .filter(|_| set_times && wanted.exact && times_agree);

@@ -337,12 +337,74 @@ fn run(seed: u64) {
     );
 }
 
+/// Several commands, undone one after the other, redone, and undone together.
+fn run_several(seed: u64) {
+    let mut numbers = Numbers(seed);
+    let base = tempfile::tempdir().unwrap();
+    let tree = base.path().canonicalize().unwrap().join("tree");
+    let (root, outside) = (tree.join("root"), tree.join("outside"));
+    fs::create_dir_all(&root).unwrap();
+    fs::create_dir(&outside).unwrap();
+    start_tree(&root, &outside, &mut numbers);
+    let journal = Journal::new(None).with_undo(base.path().join("session/undo"));
+    let mut steps = Vec::new();
+    let mut states = vec![seen(&tree)];
+    let mut units = Vec::new();
+    for _ in 0..3 {
+        let ticket = ticket();
+        let unit = journal.begin_witness(&ticket.call, "Bash", "", std::slice::from_ref(&root));
+        let unit = unit.unwrap();
+        let mut guard = TestGuard::new(&unit, Kill::Never);
+        for _ in 0..12 {
+            steps.push(step(&mut guard, &root, &mut numbers).unwrap());
+        }
+        steps.push("--".to_owned());
+        guard.end().unwrap();
+        drop(guard);
+        let changes = journal.finish_witness(unit, &ticket, &|_| false);
+        if let Some(unit) = changes.unit {
+            units.push(unit);
+            states.push(seen(&tree));
+        }
+    }
+    steps.retain(|step| !step.is_empty());
+    let history = journal.history().unwrap();
+    let undo = |which: UndoSelection, expected: &Seen, phase: &str| {
+        let what = format!("seed {seed}, {phase}\n{}\n", steps.join("\n"));
+        let outcome = history.undo(&ticket(), &which, UndoMode::Apply);
+        let outcome = outcome.unwrap_or_else(|error| panic!("{what}{error}"));
+        let now = seen(&tree);
+        assert!(now == *expected, "{what}{}", difference(&now, expected));
+        outcome.unit.unwrap()
+    };
+    let mut undone = Vec::new();
+    for (unit, expected) in units.iter().zip(&states).rev() {
+        undone.push(undo(UndoSelection::Unit(unit.clone()), expected, "undo"));
+    }
+    for (unit, expected) in undone.iter().rev().zip(&states[1..]) {
+        undo(UndoSelection::Unit(unit.clone()), expected, "redo");
+    }
+    for (unit, expected) in units.iter().zip(&states).rev() {
+        undo(UndoSelection::Unit(unit.clone()), expected, "undo again");
+    }
+}
+
+#[test]
+fn several_commands_are_undone_one_after_the_other() {
+    haft_testkit::bound_this_process();
+    repeat(run_several, 200, 2_000);
+}
+
 #[test]
 fn any_command_is_undone_and_redone_exactly() {
     haft_testkit::bound_this_process();
+    repeat(run, 500, 5_000);
+}
+
+fn repeat(run: fn(u64), few: u64, many: u64) {
     let runs = match haft_testkit::is_thorough() {
-        true => 5_000,
-        false => 500,
+        true => many,
+        false => few,
     };
     let only = std::env::var("HAFT_TEST_SEED").ok();
     if let Some(seed) = only.and_then(|seed| seed.parse().ok()) {
