@@ -70,7 +70,7 @@ pub enum WitnessedChange {
         from: OsBytes,
         /// The new path.
         to: OsBytes,
-        /// The identity of the directory.
+        /// The identity of the entry at `from`. Of exchanged entries, only one may be a directory.
         id: FileId,
         /// Both paths exist, and exchange their entries.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -119,7 +119,7 @@ impl LogSummary {
                     exchange,
                 } => {
                     let (from, to) = (from.as_path(), to.as_path());
-                    if at == last && !is_carried_out(from, to, *id, *exchange, &mut tree) {
+                    if at == last && FileId::of(CWD, to.as_os_str()) != Some(*id) {
                         continue;
                     }
                     match exchange {
@@ -197,16 +197,4 @@ fn present_path(tree: &LogTree, directory: DirectoryIndex) -> Option<PathBuf> {
         None => is_directory,
     };
     (is_directory && is_same && !is_behind_link(&path)).then_some(path)
-}
-
-fn is_carried_out(from: &Path, to: &Path, id: FileId, exchange: bool, tree: &mut LogTree) -> bool {
-    let is_at = |path: &Path| FileId::of(CWD, path.as_os_str()) == Some(id);
-    if !exchange {
-        return is_at(to);
-    }
-    let other = tree.locate(to);
-    match tree.id(other) == Some(id) {
-        true => is_at(from),
-        false => is_at(to),
-    }
 }

@@ -321,12 +321,12 @@ impl TestGuard {
         self.name(one)?;
         self.name(other)?;
         let entries = [one, other].map(|path| Self::entry(path, false).unwrap());
-        let mut directories = entries.iter();
-        if let Some(entry) = directories.find(|entry| entry.kind == WitnessedKind::Directory) {
+        let is_directory = |entry: &WitnessedEntry| entry.kind == WitnessedKind::Directory;
+        if entries.iter().any(is_directory) {
             self.line(WitnessedChange::Moved {
                 from: one.into(),
                 to: other.into(),
-                id: entry.id,
+                id: entries[0].id,
                 exchange: true,
             })?;
         }
