@@ -30,7 +30,7 @@ use crate::{
 const SEED: &str = "EXACT_UNDO_SEED";
 const PROCESS: &str = "EXACT_UNDO_PROCESS";
 const FOLDER: &str = "EXACT_UNDO_FOLDER";
-/// The variable for running one seed alone, with its log.
+/// The variable for running one seed alone.
 const ONLY: &str = "EXACT_UNDO_ONLY";
 
 /// The number of processes of a command, and of operations of each.
@@ -96,9 +96,8 @@ async fn run(folder: &Path, sandbox: &Sandbox, journal: &Journal, text: String) 
     drop(request);
     timeout(LONG, running.wait_until_finished()).await.unwrap();
     assert_eq!(running.wait_for_exit().await.witness_failure, None);
-    if env::var_os(ONLY).is_some() {
-        eprintln!("{}", fs::read_to_string(unit.folder().join("log")).unwrap());
-    }
+    // If an assertion fails, the test shows what the guard saw.
+    eprintln!("{}", fs::read_to_string(unit.folder().join("log")).unwrap());
     let changes = journal.finish_witness(unit, &grant("call"), &|_| false);
     assert_eq!(changes.uncovered, None);
     assert_eq!(changes.not_restorable, []);
@@ -115,14 +114,14 @@ fn project(folder: &Path) -> PathBuf {
     fs::canonicalize(folder).unwrap().join("project")
 }
 
-fn undo(history: &UndoHistory, which: &UndoSelection) -> Option<String> {
+fn undo(history: &UndoHistory, which: &UndoSelection, seed: u64) -> Option<String> {
     match history.undo(&grant("undo"), which, UndoMode::Apply) {
         Ok(undone) => {
             assert_eq!(undone.left, []);
             undone.unit
         }
         Err(JournalError::Undo(UndoError::Nothing)) => None,
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("seed {seed}: {error}"),
     }
 }
 
@@ -163,11 +162,11 @@ async fn undo_restores_the_tree_and_undo_of_the_undo_the_end_of_the_command() {
         }
         let after = tree(&root);
         let history = journal.history().unwrap();
-        match undo(history, &UndoSelection::Last) {
+        match undo(history, &UndoSelection::Last, seed) {
             None => check("nothing changed", seed, &before, &root),
             Some(unit) => {
                 check("after undo", seed, &before, &root);
-                undo(history, &UndoSelection::Unit(unit));
+                undo(history, &UndoSelection::Unit(unit), seed);
                 check("after undo of the undo", seed, &after, &root);
             }
         }
@@ -237,7 +236,7 @@ async fn undo_survives_the_death_of_our_process() {
             continue;
         }
         assert_eq!(listed[0].left, [], "seed {seed}");
-        undo(&history, &UndoSelection::Last);
+        undo(&history, &UndoSelection::Last, seed);
         check("after death and undo", seed, &before, &root);
     }
 }
