@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, BoxFuture, CardSection, ContextPatch,
-    PermissionMode,
+    PermissionMode, RuleOffer,
 };
 use haft_host::{
     ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler, ServerElicitation,
@@ -37,20 +37,25 @@ impl QuestionHandler for EditorQuestions {
             let mut options =
                 vec![json!({"optionId": "allow", "name": "Allow", "kind": "allow_once"})];
             let always = always(&session, &request);
-            if let Some((name, _)) = &always {
-                options.push(json!({"optionId": "always", "name": name, "kind": "allow_always"}));
+            for (id, name, _) in &always {
+                options.push(json!({"optionId": id, "name": name, "kind": "allow_always"}));
             }
             options.push(json!({"optionId": "reject", "name": "Reject", "kind": "reject_once"}));
             let choice = choose(&session, call(&session, &request), options).await;
-            let answer = match (choice, always) {
-                (OptionChoice::Option(id), Some((_, answer))) if id == "always" => answer,
-                (OptionChoice::Option(id), _) if id == "allow" => ApprovalAnswer::Allow,
-                (OptionChoice::Option(_), _) => ApprovalAnswer::Deny { reason: None },
-                (OptionChoice::Cancelled, _) => {
+            let answer = match choice {
+                OptionChoice::Option(id) if id == "allow" => ApprovalAnswer::Allow,
+                OptionChoice::Option(id) => {
+                    let mut always = always.into_iter();
+                    let chosen = always.find(|(option, _, _)| *option == id);
+                    chosen.map_or(ApprovalAnswer::Deny { reason: None }, |(_, _, answer)| {
+                        answer
+                    })
+                }
+                OptionChoice::Cancelled => {
                     session.interrupt();
                     ApprovalAnswer::Deny { reason: None }
                 }
-                (OptionChoice::Unavailable, _) => ApprovalAnswer::Unavailable,
+                OptionChoice::Unavailable => ApprovalAnswer::Unavailable,
             };
             let may_run = !matches!(
                 answer,
@@ -162,19 +167,36 @@ impl<'a> AskGuard<'a> {
     }
 }
 
-/// Returns the label and the answer of the option "always" for a call.
-fn always(session: &EditorSession, request: &ApprovalRequest) -> Option<(String, ApprovalAnswer)> {
+/// Returns the ids, labels and answers of the options that allow a call from now on.
+fn always(
+    session: &EditorSession,
+    request: &ApprovalRequest,
+) -> Vec<(String, String, ApprovalAnswer)> {
     let edits = calls::kind(&request.tool) == "edit";
     if edits && session.mode() == PermissionMode::Default {
         let name = "Always allow edits in this session".to_owned();
-        return Some((name, accept_edits()));
+        return vec![("always".to_owned(), name, accept_edits())];
     }
-    let first = request.rules.first()?;
-    let name = match request.rules.len() {
-        1 => distinct_line(&format!("Always allow {first}")),
-        more => distinct_line(&format!("Always allow {first} and {} more", more - 1)),
-    };
-    Some((name, ApprovalAnswer::AllowAlways))
+    let offers = request.offers.iter().enumerate();
+    offers
+        .map(|(at, offer)| {
+            let name = distinct_line(&format!("Always allow {}", offer.to_text()));
+            match at {
+                0 => ("always".to_owned(), name, ApprovalAnswer::AllowAlways),
+                _ => (format!("always-{}", at + 1), name, keep_rules(offer)),
+            }
+        })
+        .collect()
+}
+
+/// Returns an approval that saves the rules of a choice in the usual place.
+fn keep_rules(offer: &RuleOffer) -> ApprovalAnswer {
+    ApprovalAnswer::Updated {
+        input: None,
+        patches: Vec::new(),
+        keep: offer.rules.clone(),
+        scope: None,
+    }
 }
 
 fn accept_edits() -> ApprovalAnswer {

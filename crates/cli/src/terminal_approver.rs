@@ -1,6 +1,6 @@
 //! Asks the user at the terminal.
 
-use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
+use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, RuleOffer};
 use haft_host::{QuestionHandler, UserQuestions};
 use tokio::sync::Mutex;
 
@@ -76,18 +76,18 @@ fn ask(
 ) -> ApprovalAnswer {
     let card = show::question(request.shown(), ConsoleStyle::of_stderr());
     show::warn_drawn(&format!("{card}{}", why(request)));
-    let always = !request.rules.is_empty();
-    let choices = if always {
-        "[y]es, [a]lways, [n]o"
-    } else {
-        "[y]es, [n]o"
+    let offers = &request.offers;
+    let choices = match offers.len() {
+        0 => "[y]es, [n]o",
+        1 => "[y]es, [a]lways, [n]o",
+        _ => "[y]es, [a]lways, [a2] narrower, [n]o",
     };
     let prompt = format!("  {question} {choices}, or {otherwise}: ");
     loop {
         let LineInput::Line(said) = read_answer(source, &prompt, None) else {
             return ApprovalAnswer::Unavailable;
         };
-        match parse_answer(said.trim(), always) {
+        match parse_answer(said.trim(), offers) {
             Ok(answer) => return answer,
             Err("") => {}
             Err(hint) => show::warn(&format!("  {hint}")),
@@ -107,22 +107,48 @@ fn why(question: &ApprovalRequest) -> String {
     for look_alike in &question.look_alikes {
         text += &format!("\n  {}", show::distinct_line(look_alike));
     }
-    let rules = show::distinct_line(&question.rules.join(", "));
-    match question.rules.len() {
-        0 => {}
-        1 => text += &format!("\n  [a]lways would add the rule {rules}"),
-        _ => text += &format!("\n  [a]lways would add the rules {rules}"),
+    for (at, offer) in question.offers.iter().enumerate() {
+        let name = match at {
+            0 => "[a]lways".to_owned(),
+            at => format!("[a{}]", at + 1),
+        };
+        let noun = if offer.rules.len() == 1 { "rule" } else { "rules" };
+        let rules = show::distinct_line(&offer.to_text());
+        text += &format!("\n  {name} would add the {noun} {rules}");
     }
     text
 }
 
+/// Returns the approval that saves the rules of a choice.
+pub(crate) fn always_answer(offers: &[RuleOffer], at: usize) -> ApprovalAnswer {
+    match offers.get(at) {
+        Some(offer) if at > 0 => ApprovalAnswer::Updated {
+            input: None,
+            patches: Vec::new(),
+            keep: offer.rules.clone(),
+            scope: None,
+        },
+        _ => ApprovalAnswer::AllowAlways,
+    }
+}
+
 /// Parses an answer. The error is the text to show before the question is asked again.
-fn parse_answer(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str> {
-    match said.to_lowercase().as_str() {
+fn parse_answer(said: &str, offers: &[RuleOffer]) -> Result<ApprovalAnswer, &'static str> {
+    let lower = said.to_lowercase();
+    let number = lower
+        .strip_prefix('a')
+        .and_then(|rest| rest.parse::<usize>().ok());
+    if let Some(number) = number {
+        return match number.checked_sub(1) {
+            Some(at) if at < offers.len() => Ok(always_answer(offers, at)),
+            _ => Err("there is no such choice"),
+        };
+    }
+    match lower.as_str() {
         "" => Err(""),
         "y" | "yes" => Ok(ApprovalAnswer::Allow),
         "n" | "no" => Ok(ApprovalAnswer::Deny { reason: None }),
-        "a" | "always" if always => Ok(ApprovalAnswer::AllowAlways),
+        "a" | "always" if !offers.is_empty() => Ok(always_answer(offers, 0)),
         "a" | "always" => Err("no rule can allow calls like this one; you are asked each time"),
         _ => Ok(ApprovalAnswer::Deny {
             reason: Some(said.to_owned()),
@@ -136,14 +162,22 @@ mod tests {
 
     use super::*;
 
-    fn question(rules: &[&str]) -> ApprovalRequest {
+    fn offer(rules: &[&str], asks_again: &[&str]) -> RuleOffer {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        RuleOffer {
+            rules: owned(rules),
+            asks_again: owned(asks_again),
+        }
+    }
+
+    fn question(offers: &[RuleOffer]) -> ApprovalRequest {
         ApprovalRequest {
             kind: ApprovalKind::Permission,
             call: CallId::new(),
             tool: "mcp__toy__x".to_owned(),
             card: Card::new("mcp__toy__x", String::new()),
             reason: "it may \u{1b}[31mchange something".to_owned(),
-            rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+            offers: offers.to_vec(),
             asked: None,
             ..ApprovalRequest::default()
         }
@@ -151,8 +185,15 @@ mod tests {
 
     #[test]
     fn the_question_says_which_rules_would_be_kept() {
-        let texts = [&[][..], &["mcp__toy__x"], &["Bash(a *)", "Bash(b)"]];
-        let texts = texts.map(|rules| why(&question(rules)));
+        let texts = [
+            &[][..],
+            &[offer(&["mcp__toy__x"], &[])],
+            &[
+                offer(&["Bash(a *)", "Bash(b *)"], &["c 'd'"]),
+                offer(&["Bash(a x)"], &[]),
+            ],
+        ];
+        let texts = texts.map(|offers| why(&question(offers)));
         insta::assert_snapshot!(texts.join("\n\n"));
     }
 
@@ -161,19 +202,32 @@ mod tests {
         let no = |reason: Option<&str>| ApprovalAnswer::Deny {
             reason: reason.map(str::to_owned),
         };
-        for always in [true, false] {
-            assert_eq!(parse_answer("y", always), Ok(ApprovalAnswer::Allow));
-            assert_eq!(parse_answer("YES", always), Ok(ApprovalAnswer::Allow));
-            assert_eq!(parse_answer("n", always), Ok(no(None)));
-            assert_eq!(parse_answer("", always), Err(""));
-            let instead = parse_answer("Use the README", always);
+        let two = [
+            offer(&["Bash(a *)"], &[]),
+            offer(&["Bash(a b)", "Bash(c)"], &[]),
+        ];
+        for offers in [&two[..], &[]] {
+            assert_eq!(parse_answer("y", offers), Ok(ApprovalAnswer::Allow));
+            assert_eq!(parse_answer("YES", offers), Ok(ApprovalAnswer::Allow));
+            assert_eq!(parse_answer("n", offers), Ok(no(None)));
+            assert_eq!(parse_answer("", offers), Err(""));
+            let instead = parse_answer("Use the README", offers);
             assert_eq!(instead, Ok(no(Some("Use the README"))));
+            let instead = parse_answer("add a2", offers);
+            assert_eq!(instead, Ok(no(Some("add a2"))));
         }
-        assert_eq!(parse_answer("a", true), Ok(ApprovalAnswer::AllowAlways));
-        assert_eq!(
-            parse_answer("Always", true),
-            Ok(ApprovalAnswer::AllowAlways)
-        );
-        assert!(parse_answer("a", false).is_err_and(|hint| !hint.is_empty()));
+        for always in ["a", "Always", "a1"] {
+            assert_eq!(parse_answer(always, &two), Ok(ApprovalAnswer::AllowAlways));
+        }
+        let second = ApprovalAnswer::Updated {
+            input: None,
+            patches: Vec::new(),
+            keep: vec!["Bash(a b)".to_owned(), "Bash(c)".to_owned()],
+            scope: None,
+        };
+        assert_eq!(parse_answer("A2", &two), Ok(second));
+        for (said, offers) in [("a", &[][..]), ("a1", &[]), ("a3", &two), ("a0", &two)] {
+            assert!(parse_answer(said, offers).is_err_and(|hint| !hint.is_empty()));
+        }
     }
 }

@@ -86,9 +86,9 @@ pub struct ApprovalRequest {
     pub card: Card,
     /// The reason why the call needs approval.
     pub reason: String,
-    /// The narrowest rules that would allow calls like this one in the future; empty if no rule
-    /// can.
-    pub rules: Vec<String>,
+    /// The rules that the user can add with the answer, as choices, the best first; empty if no
+    /// rule can allow calls like this one.
+    pub offers: Vec<RuleOffer>,
     /// The call as the model made it, for front ends that answer automatically; `None` for a tool's
     /// own questions.
     pub asked: Option<ToolUse>,
@@ -111,6 +111,34 @@ pub struct ApprovalRequest {
     /// The destinations where rules can be saved, the usual one first; empty if rules can only
     /// apply to the session.
     pub destinations: Vec<RuleDestination>,
+}
+
+/// Allow rules that the user can add with one answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleOffer {
+    /// The rules, for example `Bash(cargo test *)`.
+    pub rules: Vec<String>,
+    /// The parts of the command line that ask again, because no rule is proposed for them.
+    pub asks_again: Vec<String>,
+}
+
+impl RuleOffer {
+    /// Creates a choice of rules that allow the whole call; no choice without rules.
+    pub fn for_call(rules: Vec<String>) -> Option<Self> {
+        (!rules.is_empty()).then(|| Self {
+            rules,
+            asks_again: Vec::new(),
+        })
+    }
+
+    /// Returns the choice as text for the user: the rules, and what they leave open.
+    pub fn to_text(&self) -> String {
+        let rules = self.rules.join(", ");
+        match self.asks_again.as_slice() {
+            [] => rules,
+            parts => format!("{rules} (asks again for {})", parts.join(", ")),
+        }
+    }
 }
 
 /// A part of a command line in an approval request.
@@ -171,7 +199,7 @@ impl Default for ApprovalRequest {
             tool: String::new(),
             card: Card::default(),
             reason: String::new(),
-            rules: Vec::new(),
+            offers: Vec::new(),
             asked: None,
             agent: None,
             preview: None,
@@ -186,6 +214,11 @@ impl Default for ApprovalRequest {
 }
 
 impl ApprovalRequest {
+    /// Returns the rules of the first choice, which the answer [`ApprovalAnswer::AllowAlways`] adds.
+    pub fn first_rules(&self) -> &[String] {
+        self.offers.first().map_or(&[], |offer| &offer.rules)
+    }
+
     /// Returns the card to show the user: the preview if available, otherwise the call.
     pub fn shown(&self) -> &Card {
         self.preview.as_ref().unwrap_or(&self.card)
@@ -197,7 +230,7 @@ impl ApprovalRequest {
 pub enum ApprovalAnswer {
     /// Allowed, this once.
     Allow,
-    /// Allowed, and the offered rules are saved.
+    /// Allowed, and the rules of the first choice are saved.
     AllowAlways,
     /// Allowed, this once, with these arguments replacing those of the model.
     InputEdited {

@@ -84,7 +84,7 @@ pub mod worktrees;
 
 pub use approval::{
     ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, CheckOutcome,
-    PermissionMode, RuleDestination, RuleScope, ToolPermission,
+    PermissionMode, RuleDestination, RuleOffer, RuleScope, ToolPermission,
 };
 pub use background_tasks::{
     BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,

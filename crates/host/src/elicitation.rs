@@ -118,12 +118,13 @@ fn permission_form(request: &ApprovalRequest, revision: Revision) -> Value {
     if !request.reason.is_empty() {
         message += &format!("\n\nAsked because: {}", request.reason);
     }
-    let mut choices = vec![ONCE];
-    if !request.rules.is_empty() {
-        message += &format!("\n\"{SESSION}\" allows: {}", request.rules.join(", "));
-        choices.push(SESSION);
+    let mut choices = vec![ONCE.to_owned()];
+    for (at, offer) in request.offers.iter().enumerate() {
+        let choice = session_choice(at);
+        message += &format!("\n\"{choice}\" allows: {}", offer.to_text());
+        choices.push(choice);
     }
-    choices.push(DENY);
+    choices.push(DENY.to_owned());
     let decision = json!({"type": "string", "title": "Decision", "enum": choices});
     let properties = Map::from_iter([("decision".to_owned(), decision)]);
     form(&message, properties, &["decision"], revision)
@@ -132,8 +133,13 @@ fn permission_form(request: &ApprovalRequest, revision: Revision) -> Value {
 fn decided(fields: &Map<String, Value>, request: ApprovalRequest) -> ApprovalAnswer {
     match fields.get("decision").and_then(Value::as_str) {
         Some(ONCE) => ApprovalAnswer::Allow,
-        Some(SESSION) => {
-            let rules = request.rules.into_iter();
+        Some(choice) => {
+            let mut offers = request.offers.into_iter().enumerate();
+            let chosen = offers.find(|(at, _)| session_choice(*at) == choice);
+            let Some((_, offer)) = chosen else {
+                return ApprovalAnswer::Deny { reason: None };
+            };
+            let rules = offer.rules.into_iter();
             let patches = rules.map(|rule| ContextPatch::AddRule {
                 list: RuleList::Allow,
                 rule,
@@ -145,7 +151,15 @@ fn decided(fields: &Map<String, Value>, request: ApprovalRequest) -> ApprovalAns
                 scope: None,
             }
         }
-        _ => ApprovalAnswer::Deny { reason: None },
+        None => ApprovalAnswer::Deny { reason: None },
+    }
+}
+
+/// Returns the text of the choice that allows the rules of an offer in this session.
+fn session_choice(offer: usize) -> String {
+    match offer {
+        0 => SESSION.to_owned(),
+        at => format!("{SESSION} ({})", at + 1),
     }
 }
 
@@ -236,7 +250,9 @@ mod tests {
             tool: "Bash".to_owned(),
             card: Card::new("Bash", "rm -r build\x1b[2J"),
             reason: "it changes files".to_owned(),
-            rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+            offers: RuleOffer::for_call(rules.iter().map(|rule| (*rule).to_owned()).collect())
+                .into_iter()
+                .collect(),
             asked: None,
             ..ApprovalRequest::default()
         }

@@ -136,7 +136,9 @@ pub use error::{OpenError, error_chain};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
-pub use explain::{CallExplainer, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
+pub use explain::{
+    CallExplainer, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call, offer_title,
+};
 pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use haft::Haft;

@@ -196,6 +196,22 @@ pub(super) fn part_coverage(
     all
 }
 
+/// Returns whether a rule or the mode covers one part, without the commands around it.
+pub(super) fn is_part_covered(
+    policy: &Policy,
+    facts: &CallFacts,
+    shell: &ShellFacts,
+    index: usize,
+) -> bool {
+    let mut parts = shell.parts();
+    parts
+        .find(|(at, _, _)| *at == index)
+        .is_some_and(|(at, part, paths)| {
+            let (covered, _) = cover_part(policy, facts, shell, at, part, paths);
+            !matches!(covered, PartCoverage::Uncovered(_))
+        })
+}
+
 /// Returns the coverage of one part, and whether a rule matches exactly its text.
 fn cover_part(
     policy: &Policy,

@@ -1,26 +1,19 @@
-//! Suggests the narrowest rules that would allow a call from now on. For commands that is the exact
-//! command: a command that needs permission has no prefix that is known to be safe with any further
-//! arguments.
+//! Suggests rules that would allow a call from now on, as choices for the user. [`line_offers`]
+//! has those for command lines.
 
 use std::{path::Path, sync::Arc};
 
 use haft_contract::{
-    ContextPatch, PermissionMode, RuleDestination, RuleList, RuleMatch, RuleScope,
+    ContextPatch, PermissionMode, RuleDestination, RuleList, RuleMatch, RuleOffer, RuleScope,
 };
-use haft_shell::{LinePart, RuleCoverage, is_safe_variable};
 use serde_json::{Value, json};
 
 use super::{
-    CallFacts, DecisionBehavior, List, PartCoverage, PatternBases, Policy, RuleSource,
-    SettingsScope, decide,
+    CallFacts, DecisionBehavior, List, PatternBases, Policy, RuleSource, SettingsScope, decide,
     protected_files::is_systems_own,
+    rule_offers::line_offers,
     rules::{RuleClass, in_url},
-    shell_facts::ShellFacts,
-    uncovered_parts,
 };
-
-/// The maximum number of suggested rules. A call that needs more should be checked each time.
-const MAX_COUNT: usize = 5;
 
 /// The parameter of tools that run a command line unchanged.
 const LINE: &str = "command";
@@ -29,92 +22,27 @@ const LINE: &str = "command";
 /// agree.
 const MAX_RULE: usize = 200;
 
-/// Programs whose arguments are programs or other commands. The rule does not contain what they
-/// run, so even identical text may run something else. Version numbers at the end are ignored.
-const NEVER: [&str; 66] = [
-    "ash",
-    "awk",
-    "bash",
-    "bun",
-    "bunx",
-    "busybox",
-    "chroot",
-    "csh",
-    "dash",
-    "deno",
-    "direnv",
-    "doas",
-    "env",
-    "eval",
-    "exec",
-    "expect",
-    "find",
-    "fish",
-    "flock",
-    "gawk",
-    "ghci",
-    "groovy",
-    "guile",
-    "ionice",
-    "irb",
-    "jshell",
-    "julia",
-    "ksh",
-    "lua",
-    "luajit",
-    "mawk",
-    "mksh",
-    "node",
-    "nodejs",
-    "nsenter",
-    "npx",
-    "nu",
-    "osascript",
-    "parallel",
-    "perl",
-    "php",
-    "pipx",
-    "pnpx",
-    "psql",
-    "pwsh",
-    "pypy",
-    "python",
-    "Rscript",
-    "ruby",
-    "sed",
-    "setsid",
-    "sh",
-    "source",
-    "sqlite",
-    "ssh",
-    "su",
-    "sudo",
-    "systemd-run",
-    "tclsh",
-    "tcsh",
-    "unshare",
-    "uvx",
-    "watch",
-    "xargs",
-    "yash",
-    "zsh",
-];
-
-/// Returns rules that allow exactly this call, after testing that they do; none if no rule does.
-pub fn suggest(policy: &Policy, facts: &CallFacts, bases: &PatternBases) -> Vec<String> {
-    let offers = match (&facts.shell, facts.rules) {
+/// Returns the choices of rules for a call, the best first, after testing what they allow.
+pub fn suggest(policy: &Policy, facts: &CallFacts, bases: &PatternBases) -> Vec<RuleOffer> {
+    let rules: Vec<String> = match (&facts.shell, facts.rules) {
         // The parameter names the program. The code that it runs is in another parameter and
         // differs each time, so the rule applies to every use of the program and says so.
         (Some(shell), RuleMatch::Command(parameter)) if parameter != LINE => {
-            vec![exact_rule(&facts.tool, &shell.line).into_iter().collect()]
+            exact_rule(&facts.tool, &shell.line).into_iter().collect()
         }
-        (Some(shell), _) => commands(policy, facts, shell),
-        (None, _) => vec![other(facts)],
+        (Some(shell), _) => return line_offers(policy, facts, bases, shell),
+        (None, _) => other(facts),
     };
-    let mut offers = offers.into_iter();
-    offers
-        .find(|rules| would_allow(policy, facts, bases, SettingsScope::Session, rules))
-        .unwrap_or_default()
+    let works = would_allow(policy, facts, bases, SettingsScope::Session, &rules);
+    let offer = works.then(|| RuleOffer::for_call(rules)).flatten();
+    offer.into_iter().collect()
+}
+
+/// Returns the narrowest rules that allow the whole call: the last choice that leaves no part open.
+pub fn sufficient_rules(offers: &[RuleOffer]) -> &[String] {
+    let mut offers = offers.iter().rev();
+    let sufficient = offers.find(|offer| offer.asks_again.is_empty());
+    sufficient.map_or(&[], |offer| &offer.rules)
 }
 
 /// Returns the user rule that would allow a call with this path, after testing that it does.
@@ -148,7 +76,7 @@ fn would_allow(
     texts: &[String],
 ) -> bool {
     let short = |text: &String| text.chars().count() <= MAX_RULE;
-    if texts.is_empty() || texts.len() > MAX_COUNT || !texts.iter().all(short) {
+    if texts.is_empty() || !texts.iter().all(short) {
         return false;
     }
     let mut tried = policy.clone();
@@ -160,70 +88,9 @@ fn would_allow(
     added && decide(&tried, facts).behavior == DecisionBehavior::Allow
 }
 
-/// Returns the possible suggestions for a command line, the best first: a rule for each command
-/// that needs one, or a rule for the whole line, if a part alone could mean something else.
-fn commands(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Vec<Vec<String>> {
-    let parts: Vec<&LinePart> = uncovered_parts(policy, facts)
-        .into_iter()
-        .filter(|(_, covered)| matches!(covered, PartCoverage::Uncovered(_)))
-        .map(|(at, _)| &shell.analysis.parts[at])
-        .collect();
-    let is_readable = shell.analysis.unreadable.is_none();
-    if parts.is_empty() || !is_readable || !parts.iter().all(|part| may_be_kept(part)) {
-        return Vec::new();
-    }
-    let mut offers = Vec::new();
-    // After a `cd`, the same words apply to other files; with other input, they do other things.
-    let joins = shell.line.replace("||", "").contains(['<', '>', '|']);
-    if !joins && !parts.iter().any(|part| part.after_cd) {
-        let mut rules: Vec<String> = parts
-            .iter()
-            .filter_map(|part| exact_rule(RuleClass::Commands.word(), &part.text))
-            .collect();
-        rules.sort_unstable();
-        rules.dedup();
-        offers.push(rules);
-    }
-    // With substitutions or globs, the line may expand to another command the next time.
-    if parts.len() <= MAX_COUNT && !shell.line.contains(['$', '`', '*', '?', '[']) {
-        offers.push(
-            exact_rule(RuleClass::Commands.word(), shell.line.trim())
-                .into_iter()
-                .collect(),
-        );
-    }
-    offers
-}
-
-/// Returns whether the same text means the same command the next time.
-fn may_be_kept(part: &LinePart) -> bool {
-    let Some(name) = part.base_name() else {
-        // A redirection: only a rule for the whole line can match it.
-        return part.argv.is_empty() && part.assignments.is_empty();
-    };
-    let name = match name {
-        "." => "source",
-        name => name.trim_end_matches(|next: char| next.is_ascii_digit() || next == '.'),
-    };
-    let second = part.argv.get(1).and_then(|word| word.text());
-    let starts_another = second.is_some_and(|second| match name {
-        "uv" | "poetry" | "pipenv" | "devbox" | "pdm" | "hatch" => second == "run",
-        "npm" | "pnpm" | "yarn" => ["exec", "x", "dlx"].contains(&second),
-        _ => second == "exec",
-    });
-    !NEVER.contains(&name)
-        && !starts_another
-        && part.finding.coverage != RuleCoverage::Exact
-        && part.argv.iter().all(|word| word.text().is_some())
-        && part
-            .assignments
-            .iter()
-            .all(|one| one.plain && is_safe_variable(&one.name))
-}
-
 /// Returns a rule like `Bash(npm run build)` that matches only this text; `None` if a rule cannot
 /// contain the text.
-fn exact_rule(tool: &str, text: &str) -> Option<String> {
+pub(super) fn exact_rule(tool: &str, text: &str) -> Option<String> {
     if text.is_empty() || text.contains(char::is_control) {
         return None;
     }
@@ -255,28 +122,28 @@ fn other(facts: &CallFacts) -> Vec<String> {
     Vec::new()
 }
 
-/// Returns rules as permission updates, which the caller can send back with its answer; empty if
-/// `rules` is empty.
-pub fn updates(rules: &[String]) -> Value {
-    if rules.is_empty() {
-        return json!([]);
-    }
-    let rules: Vec<Value> = rules
-        .iter()
-        .map(|rule| match rule.split_once('(') {
-            Some((tool, content)) => json!({
-                "toolName": tool,
-                "ruleContent": content.strip_suffix(')').unwrap_or(content),
-            }),
-            None => json!({"toolName": rule}),
+/// Returns the choices as permission updates, of which the caller can send one back with its answer.
+pub fn updates(offers: &[RuleOffer]) -> Value {
+    let update = |offer: &RuleOffer| {
+        let rules: Vec<Value> = offer
+            .rules
+            .iter()
+            .map(|rule| match rule.split_once('(') {
+                Some((tool, content)) => json!({
+                    "toolName": tool,
+                    "ruleContent": content.strip_suffix(')').unwrap_or(content),
+                }),
+                None => json!({"toolName": rule}),
+            })
+            .collect();
+        json!({
+            "type": "addRules",
+            "rules": rules,
+            "behavior": "allow",
+            "destination": "localSettings",
         })
-        .collect();
-    json!([{
-        "type": "addRules",
-        "rules": rules,
-        "behavior": "allow",
-        "destination": "localSettings",
-    }])
+    };
+    offers.iter().map(update).collect()
 }
 
 /// Returns the session changes for a permission update, as hooks and programs write it. Empty if
@@ -344,7 +211,8 @@ mod tests {
     #[test]
     fn rules_that_are_handed_back_mean_what_was_offered() {
         let rules = ["Bash(npm run *)", "Bash(echo (a))", "mcp__calc__add"].map(str::to_owned);
-        let updates = updates(&rules);
+        let offers: Vec<RuleOffer> = RuleOffer::for_call(rules.to_vec()).into_iter().collect();
+        let updates = updates(&offers);
         let meant: Vec<ContextPatch> = patches(&updates[0]);
         let expected = rules.map(|rule| ContextPatch::AddRule {
             list: RuleList::Allow,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use haft_contract::RuleOffer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -100,20 +101,17 @@ pub struct DirectoryUpdate {
 }
 
 impl<'a> PermissionUpdate<'a> {
-    /// Returns the update that adds the rules to the local project settings, or no update if
-    /// `rules` is empty.
-    pub fn offered(rules: &'a [String]) -> Vec<Self> {
-        if rules.is_empty() {
-            return Vec::new();
-        }
-        vec![Self::AddRules(RuleUpdate {
-            rules: rules
-                .iter()
-                .map(|rule| PermissionRule::read(rule))
-                .collect(),
-            behavior: Some(PermissionBehavior::Allow),
-            destination: Some(UpdateDestination::LocalSettings),
-        })]
+    /// Returns an update for each choice of rules. It adds them to the local project settings.
+    pub fn offered(offers: &'a [RuleOffer]) -> Vec<Self> {
+        let update = |offer: &'a RuleOffer| {
+            let rules = offer.rules.iter();
+            Self::AddRules(RuleUpdate {
+                rules: rules.map(|rule| PermissionRule::read(rule)).collect(),
+                behavior: Some(PermissionBehavior::Allow),
+                destination: Some(UpdateDestination::LocalSettings),
+            })
+        };
+        offers.iter().map(update).collect()
     }
 
     /// Returns the place where the update is saved.

@@ -246,7 +246,9 @@ pub(crate) fn request(tool: &str, card: Card, input: Value, rules: &[&str]) -> A
         tool: tool.to_owned(),
         card,
         reason: "no rule allows it".to_owned(),
-        rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+        offers: RuleOffer::for_call(rules.iter().map(|rule| (*rule).to_owned()).collect())
+            .into_iter()
+            .collect(),
         asked: Some(tool_use(tool, input)),
         ..ApprovalRequest::default()
     }

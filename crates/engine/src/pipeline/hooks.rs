@@ -3,7 +3,7 @@
 use std::{convert::Infallible, path::Path, sync::OnceLock};
 
 use haft_contract::{
-    CallContext, Content, ContextPatch, HookVerdict, ToolError, ToolOutput, ToolUse,
+    CallContext, Content, ContextPatch, HookVerdict, RuleOffer, ToolError, ToolOutput, ToolUse,
 };
 use serde_json::{Map, Value};
 
@@ -145,7 +145,7 @@ pub(super) enum PermissionHookAnswer {
 pub(super) async fn run_permission_request(
     engine: &Engine,
     prepared: &PreparedCall,
-    rules: &[String],
+    offers: &[RuleOffer],
     context: &SessionContext,
     setting: &PathContext,
     notes: &mut HookNotes,
@@ -155,8 +155,11 @@ pub(super) async fn run_permission_request(
         return PermissionHookAnswer::NoAnswer;
     }
     let mut fields = fields(prepared, false);
-    if !rules.is_empty() {
-        fields.insert("permission_suggestions".to_owned(), suggest::updates(rules));
+    if !offers.is_empty() {
+        fields.insert(
+            "permission_suggestions".to_owned(),
+            suggest::updates(offers),
+        );
     }
     let heard = fire(engine, event, prepared, fields, context, setting).await;
     heard.iter().for_each(|one| notes.add_output(one));

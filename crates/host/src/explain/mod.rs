@@ -9,7 +9,7 @@ mod placeholder_tools;
 
 use std::sync::Arc;
 
-use haft_contract::Confinement;
+use haft_contract::{Confinement, RuleOffer};
 use haft_engine::permissions::{
     CallFacts, Decision, DecisionBehavior, PartCoverage, Policy, approval_parts, confine, decide,
     profile,
@@ -27,8 +27,8 @@ pub struct ExplainedCall {
     pub facts: CallFacts,
     /// The decision and its reason.
     pub decision: Decision,
-    /// The rules that would allow it, if it would ask.
-    pub rules: Vec<String>,
+    /// The choices of rules that a question about it offers, if it would ask.
+    pub offers: Vec<RuleOffer>,
     /// The parts of its command line with their nesting depth, and what covers each.
     pub parts: Vec<(usize, PartCoverage)>,
     /// The confinement of its command. `None`: it has no command, or would not run.
@@ -80,8 +80,8 @@ impl ExplainedCall {
             let profile = confined.confinement.profile.name();
             text += &format!("\nprofile: {profile}, because {}", confined.reason);
         }
-        if !self.rules.is_empty() {
-            text += &format!("\nwould be allowed by: {}", self.rules.join(", "));
+        for offer in &self.offers {
+            text += &format!("\n{}: {}", offer_title(offer), offer.to_text());
         }
         text
     }
@@ -112,12 +112,12 @@ pub async fn explain_call(
     };
     Arc::make_mut(&mut policy.sandbox).unconfined = unconfined;
     let decision = decide(&policy, &facts);
-    let rules = match decision.behavior {
+    let offers = match decision.behavior {
         DecisionBehavior::Ask => suggest(&policy, &facts, &context.bases()),
         DecisionBehavior::Allow | DecisionBehavior::Deny => Vec::new(),
     };
     Ok(ExplainedCall {
-        rules,
+        offers,
         parts: uncovered_parts(&policy, &facts),
         confinement: match decision.behavior {
             DecisionBehavior::Deny => None,
@@ -128,6 +128,14 @@ pub async fn explain_call(
         sandbox_warning,
         facts,
     })
+}
+
+/// Returns the title of a choice of rules in an explanation.
+pub fn offer_title(offer: &RuleOffer) -> &'static str {
+    match offer.asks_again.is_empty() {
+        true => "would be allowed by",
+        false => "would partly be allowed by",
+    }
 }
 
 fn confinement(policy: &Policy, facts: &CallFacts) -> Option<ExplainedConfinement> {

@@ -109,7 +109,7 @@ impl SessionHost {
             tool: format!("mcp__{}", asked.server),
             card: Card::default(),
             reason: format!("the MCP server {} asks", asked.server),
-            rules: Vec::new(),
+            offers: Vec::new(),
             asked: Some(ToolUse {
                 id: String::new(),
                 name: "AskUserQuestion".to_owned(),

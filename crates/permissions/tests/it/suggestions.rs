@@ -1,11 +1,13 @@
-//! What "always" offers and what a refusal proposes: it lets this call through, and nothing more.
+//! The exact rules that a question offers, and those that a denial names: they allow this call and
+//! no other. `families` tests the wider choices.
 
 use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
     CallFacts, DecisionBehavior, List, PathContext, PatternBases, Policy, RuleSet, RuleSource,
-    SettingsScope, decide, suggest, suggest::path_rule,
+    SettingsScope, decide, suggest,
+    suggest::{path_rule, sufficient_rules},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,8 +47,17 @@ fn bash(line: &str) -> CallFacts {
     facts("Bash", &json!({ "command": line }))
 }
 
+/// The narrowest rules that allow the whole line.
 fn offered(line: &str) -> Vec<String> {
-    suggest(&policy(&[]), &bash(line), &bases())
+    let offers = suggest(&policy(&[]), &bash(line), &bases());
+    sufficient_rules(&offers).to_vec()
+}
+
+/// The only choice of rules for a call of another tool.
+fn only_offer(policy: &Policy, facts: &CallFacts) -> Vec<String> {
+    let offers = suggest(policy, facts, &bases());
+    assert!(offers.len() <= 1, "{offers:?}");
+    offers.into_iter().flat_map(|offer| offer.rules).collect()
 }
 
 fn is_allowed(allow: &[String], line: &str) -> bool {
@@ -128,7 +139,7 @@ fn what_cannot_be_said_in_so_many_words_is_asked_each_time() {
 
 #[test]
 fn a_skill_is_offered_with_its_words_and_a_page_by_its_host() {
-    let offered = |tool, input| suggest(&policy(&[]), &facts(tool, &input), &bases());
+    let offered = |tool, input| only_offer(&policy(&[]), &facts(tool, &input));
     let skill = |args| json!({"skill": "deploy", "args": args});
     assert_eq!(offered("Skill", skill("")), ["Skill(deploy)"]);
     assert_eq!(offered("Skill", skill("to *")), [r"Skill(deploy to \\*)"]);
@@ -140,7 +151,7 @@ fn a_skill_is_offered_with_its_words_and_a_page_by_its_host() {
 /// that starts one is not offered.
 #[test]
 fn an_interpreter_is_offered_by_its_name() {
-    let offered = |tool, input| suggest(&policy(&[]), &facts(tool, &input), &bases());
+    let offered = |tool, input| only_offer(&policy(&[]), &facts(tool, &input));
     for language in ["python", "node"] {
         let call = json!({"language": language, "code": "print(1)"});
         assert_eq!(offered("REPL", call.clone()), [format!("REPL({language})")]);
@@ -152,7 +163,7 @@ fn an_interpreter_is_offered_by_its_name() {
         rules
             .add(List::Deny, &format!("Bash({language})"), source, &bases())
             .unwrap();
-        assert_eq!(suggest(&denied, &facts("REPL", &call), &bases()), [""; 0]);
+        assert_eq!(only_offer(&denied, &facts("REPL", &call)), [""; 0]);
     }
 }
 

@@ -29,6 +29,7 @@ mod privileges;
 mod processes;
 mod program;
 mod reading;
+pub mod rule_families;
 #[cfg(test)]
 mod script_tests;
 mod searching;
@@ -141,6 +142,7 @@ pub fn evaluate_command(name: &str, argv: &[Arg]) -> CommandFinding {
     };
     let finding = package_launchers::with_command(name, argv, finding);
     let finding = services::required_service::with_service(name, argv, finding);
+    let finding = rule_families::with_uncovered_words(argv, finding);
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.verdict == EffectVerdict::ReadOnly
         || !HANDS_ON.contains(&name)

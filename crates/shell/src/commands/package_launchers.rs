@@ -321,6 +321,11 @@ pub(super) fn with_command(name: &str, argv: &[Arg], finding: CommandFinding) ->
     }
 }
 
+/// Returns whether a grammar describes the program.
+pub(super) fn is_launcher(name: &str) -> bool {
+    GRAMMARS.iter().any(|grammar| has_word(grammar.names, name))
+}
+
 /// Returns whether an argument of make contains makefile text: `--eval`, `-E`, and their abbreviations.
 fn is_makefile_text(word: &Arg) -> bool {
     let text = match &word.value {

@@ -9,6 +9,7 @@ mod words;
 
 pub(crate) use redirects::PIPE;
 pub use redirects::{is_stream, stores_nothing};
+pub(crate) use simple::TRUSTED;
 pub use simple::is_safe_variable;
 
 use std::path::{Path, PathBuf};

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The directories with programs that the workspace cannot replace.
-const TRUSTED: [&str; 6] = [
+pub(crate) const TRUSTED: [&str; 6] = [
     "/bin/",
     "/usr/bin/",
     "/usr/local/bin/",

@@ -147,7 +147,7 @@ pub(crate) async fn ask(
              {grant_names} allowed{}",
             for_all(&grants, confinement.profile)
         ),
-        rules: Vec::new(),
+        offers: Vec::new(),
         asked: Some(call.asked),
         ..ApprovalRequest::default()
     };

@@ -15,7 +15,7 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, BoxFuture, CallId, CallResult, CancellationToken,
-    ContextPatch, ProgressSender, ProgressUpdate, ProgressUpdates, RuleList, ToolUse,
+    ContextPatch, ProgressSender, ProgressUpdate, ProgressUpdates, RuleList, RuleOffer, ToolUse,
     engine::{CallObserver, pipeline::AdmittedCall},
 };
 use haft_host::QuestionHandler;
@@ -219,6 +219,7 @@ impl QuestionHandler for LineApprover {
                 }
                 state.questions.insert(id.clone(), sender);
             }
+            let rules = request.first_rules().to_vec();
             let (call, input) = match request.asked {
                 Some(ToolUse { id, input, .. }) => (self.0.shown(&id), input),
                 None => (Value::Null, Value::Object(Map::new())),
@@ -230,7 +231,8 @@ impl QuestionHandler for LineApprover {
                 "name": request.tool,
                 "input": input,
                 "reason": request.reason,
-                "rules": request.rules,
+                "rules": rules,
+                "offers": request.offers.iter().map(offer_json).collect::<Vec<_>>(),
             });
             if show::json(&line.to_string()).is_err() {
                 return ApprovalAnswer::Unavailable;
@@ -242,6 +244,10 @@ impl QuestionHandler for LineApprover {
             })
         })
     }
+}
+
+fn offer_json(offer: &RuleOffer) -> Value {
+    json!({"rules": offer.rules, "asks_again": offer.asks_again})
 }
 
 /// Withdraws an unanswered question on drop.

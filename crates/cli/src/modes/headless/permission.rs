@@ -50,7 +50,7 @@ impl QuestionHandler for ControlApprover {
             let request = CanUseToolRequest {
                 tool_name: (&question.tool).into(),
                 input,
-                permission_suggestions: PermissionUpdate::offered(&question.rules),
+                permission_suggestions: PermissionUpdate::offered(&question.offers),
                 blocked_path: None,
                 decision_reason: Some((&question.reason).into()),
                 decision_reason_type: None,
@@ -200,7 +200,7 @@ fn updated(
 
 #[cfg(test)]
 mod tests {
-    use haft::engine::permissions::suggest;
+    use haft::{RuleOffer, engine::permissions::suggest};
 
     use super::*;
 
@@ -208,9 +208,13 @@ mod tests {
     #[test]
     fn programs_and_hooks_are_offered_the_same_rules() {
         let rules = ["Bash(make *)", "Edit", "Read(//a(b)/**)"].map(str::to_owned);
-        for rules in [&rules[..], &[]] {
-            let offered = serde_json::to_value(PermissionUpdate::offered(rules)).unwrap();
-            assert_eq!(offered, suggest::updates(rules));
+        let offer = |count: usize| RuleOffer {
+            rules: rules[..count].to_vec(),
+            asks_again: Vec::new(),
+        };
+        for offers in [&[][..], &[offer(3)], &[offer(2), offer(1)]] {
+            let offered = serde_json::to_value(PermissionUpdate::offered(offers)).unwrap();
+            assert_eq!(offered, suggest::updates(offers));
         }
     }
 }

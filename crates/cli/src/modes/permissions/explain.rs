@@ -1,11 +1,14 @@
 //! Shows a permission decision as a tree: the parts of the call, their effects, the reasons, and
 //! the confinement of the command.
 
-use haft::engine::permissions::{
-    CallFacts, Decision, PartCoverage, TouchedPath,
-    approval_parts::{arg_text, effect_text, part_depth, part_text, touched_text},
+use haft::{
+    RuleOffer,
+    engine::permissions::{
+        CallFacts, Decision, PartCoverage, TouchedPath,
+        approval_parts::{arg_text, effect_text, part_depth, part_text, touched_text},
+    },
 };
-use haft_host::{ExplainedCall, SessionParts, explain_call};
+use haft_host::{ExplainedCall, SessionParts, explain_call, offer_title};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -97,9 +100,9 @@ impl ExplainedTree<'_> {
                 text += &format!("{}\n", show::clean(line));
             }
         }
-        if !self.0.rules.is_empty() {
-            let rules = show::clean(&self.0.rules.join(", "));
-            text += &format!("would be allowed by: {rules}\n");
+        for offer in &self.0.offers {
+            let rules = show::clean(&offer.to_text());
+            text += &format!("{}: {rules}\n", offer_title(offer));
         }
         if let Some(weak) = &self.0.sandbox_warning {
             text += &format!("{weak}\n");
@@ -109,6 +112,10 @@ impl ExplainedTree<'_> {
             text += &format!("ignored until this directory is trusted: {left_out}\n");
         }
         text.trim_end().to_owned()
+    }
+
+    fn first_rules(&self) -> &[String] {
+        self.0.offers.first().map_or(&[], |offer| &offer.rules)
     }
 
     fn json(&self) -> Value {
@@ -149,12 +156,17 @@ impl ExplainedTree<'_> {
             "reads": paths(&self.only_read()),
             "writes": paths(&writes),
             "parts": parts,
-            "rules_that_would_allow": self.0.rules,
+            "rules_that_would_allow": self.first_rules(),
+            "offers": self.0.offers.iter().map(offer_json).collect::<Vec<_>>(),
             "confinement": self.0.confinement.as_ref().map(|it| ConfinementText(it).json()),
             "left_out": self.0.left_out,
             "sandbox_warning": self.0.sandbox_warning,
         })
     }
+}
+
+fn offer_json(offer: &RuleOffer) -> Value {
+    json!({"rules": offer.rules, "asks_again": offer.asks_again})
 }
 
 /// Returns the decision on one part and its reason. No part is denied on its own, because a deny

@@ -101,8 +101,9 @@ struct LineEdit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EditedLine {
-    /// A rule, and the index of the place to save it in.
+    /// The rules of a choice, by its index, and the index of the place to save them in.
     Rule {
+        offer: usize,
         place: usize,
     },
     Reason,
@@ -145,7 +146,7 @@ impl ChoiceAsk {
                         ChoiceAction::Session,
                     ));
                 }
-                if !request.rules.is_empty() {
+                if !request.offers.is_empty() {
                     choices.push(choice('a', "always..", ChoiceAction::Always));
                 }
                 choices.push(choice('n', "no", ChoiceAction::No));
@@ -284,7 +285,7 @@ impl ChoiceAsk {
             }),
             ChoiceAction::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
             ChoiceAction::ShowFull => AskOutcome::ShowWhole,
-            ChoiceAction::Always => self.begin(EditedLine::Rule { place: 0 }),
+            ChoiceAction::Always => self.begin(EditedLine::Rule { offer: 0, place: 0 }),
             ChoiceAction::DenyWithReason => self.begin(EditedLine::Reason),
             ChoiceAction::Change => {
                 let argument = self.main_argument();
@@ -300,7 +301,10 @@ impl ChoiceAsk {
         let mut editor = Editor::new();
         let input = request.asked.as_ref().map(|asked| &asked.input);
         match what {
-            EditedLine::Rule { .. } => editor.insert(&request.rules.join(", ")),
+            EditedLine::Rule { offer, .. } => {
+                let offer = request.offers.get(offer);
+                editor.insert(&offer.map_or_else(String::new, |offer| offer.rules.join(", ")));
+            }
             EditedLine::Reason => {}
             EditedLine::Change {
                 argument: Some(name),
@@ -339,13 +343,23 @@ impl ChoiceAsk {
             return AskOutcome::Stay;
         }
         if key == Key::plain(KeyCode::Tab)
-            && let EditedLine::Rule { place } = &mut line.what
+            && let EditedLine::Rule { place, .. } = &mut line.what
         {
             let AskSubject::Request(request) = &self.about else {
                 return AskOutcome::Stay;
             };
             *place = (*place + 1) % request.destinations.len().max(1);
             return AskOutcome::Stay;
+        }
+        if let (EditedLine::Rule { offer, place }, KeyCode::Up | KeyCode::Down) =
+            (line.what, key.code)
+            && let AskSubject::Request(request) = &self.about
+            && request.offers.len() > 1
+        {
+            let count = request.offers.len();
+            let step = if key.code == KeyCode::Down { 1 } else { count - 1 };
+            let offer = (offer + step) % count;
+            return self.begin(EditedLine::Rule { offer, place });
         }
         if line.editor.key(key) != EditOutcome::Submit {
             return AskOutcome::Stay;
@@ -373,7 +387,7 @@ impl ChoiceAsk {
             EditedLine::Rule { .. } if text.is_empty() => {
                 Err("a rule is needed; Esc leaves it".to_owned())
             }
-            EditedLine::Rule { place } => Ok(allow_and_save(request, text, place)),
+            EditedLine::Rule { place, .. } => Ok(allow_and_save(request, text, place)),
             EditedLine::Change { argument } => {
                 let asked = request.asked.as_ref().map(|asked| asked.input.clone());
                 let mut input = asked.unwrap_or_default();
@@ -529,7 +543,9 @@ impl ChoiceAsk {
             return AskRows::default();
         };
         let (label, behind) = match line.what {
-            EditedLine::Rule { place } => ("rule: ", self.place_text(place)),
+            EditedLine::Rule { offer, place } => {
+                ("rule: ", self.offer_text(offer) + &self.place_text(place))
+            }
             EditedLine::Reason => ("because: ", String::new()),
             EditedLine::Change { argument } => match argument {
                 Some(_) => ("instead: ", String::new()),
@@ -559,6 +575,23 @@ impl ChoiceAsk {
                 offset: view.caret.offset + label.len() + 2,
             }),
         }
+    }
+
+    /// Describes what a choice of rules leaves open, and how to get to the others.
+    fn offer_text(&self, offer: usize) -> String {
+        let AskSubject::Request(request) = &self.about else {
+            return String::new();
+        };
+        let mut text = String::new();
+        let asks_again = request.offers.get(offer).map(|offer| &offer.asks_again);
+        if let Some(parts) = asks_again.filter(|parts| !parts.is_empty()) {
+            text = format!("asks again for {}, ", parts.join(", "));
+        }
+        if request.offers.len() > 1 {
+            let (at, count) = (offer + 1, request.offers.len());
+            text += &format!("choice {at} of {count} (Up, Down), ");
+        }
+        crate::show::distinct_line(&text)
     }
 
     /// Describes the place where a rule would be saved.

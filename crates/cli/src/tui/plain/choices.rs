@@ -1,11 +1,12 @@
 //! A question as numbered choices, and the meaning of its answers.
 
-use haft::{ApprovalAnswer, ApprovalRequest, CardSection};
+use haft::{ApprovalAnswer, ApprovalRequest, CardSection, RuleOffer};
 use haft_host::{FormQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
 use crate::{
     show,
+    terminal_approver::always_answer,
     terminal_questions::{ParsedReply, parse_reply},
 };
 
@@ -43,7 +44,8 @@ pub(super) enum AnswerStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NumberedChoice {
     Once,
-    Always,
+    /// The choice of rules with this index.
+    Always(usize),
     No,
     NoWithReason,
 }
@@ -118,13 +120,11 @@ impl NumberedQuestion {
                 request,
                 is_plan: false,
                 ..
-            } if !request.rules.is_empty() => {
-                vec![
-                    NumberedChoice::Once,
-                    NumberedChoice::Always,
-                    NumberedChoice::No,
-                    NumberedChoice::NoWithReason,
-                ]
+            } => {
+                let mut choices = vec![NumberedChoice::Once];
+                choices.extend((0..request.offers.len()).map(NumberedChoice::Always));
+                choices.extend([NumberedChoice::No, NumberedChoice::NoWithReason]);
+                choices
             }
             _ => vec![
                 NumberedChoice::Once,
@@ -191,8 +191,9 @@ impl NumberedQuestion {
             let words = match (choice, is_plan) {
                 (NumberedChoice::Once, false) => "yes, once".to_owned(),
                 (NumberedChoice::Once, true) => "go ahead".to_owned(),
-                (NumberedChoice::Always, _) => {
-                    let rules = show::distinct_line(&request.rules.join(", "));
+                (NumberedChoice::Always(at), _) => {
+                    let rules = request.offers.get(at).map(RuleOffer::to_text);
+                    let rules = show::distinct_line(&rules.unwrap_or_default());
                     format!("yes, and always: {rules}")
                 }
                 (NumberedChoice::No, false) => "no".to_owned(),
@@ -210,7 +211,11 @@ impl NumberedQuestion {
         let line = line.trim();
         let choices = self.choices();
         match self {
-            Self::Permission { wants_reason, .. } => {
+            Self::Permission {
+                request,
+                wants_reason,
+                ..
+            } => {
                 if *wants_reason {
                     let reason = Some(line.to_owned()).filter(|line| !line.is_empty());
                     return AnswerStep::Done(ApprovalAnswer::Deny { reason });
@@ -219,7 +224,9 @@ impl NumberedQuestion {
                 let choice = number.and_then(|number| choices.get(number.checked_sub(1)?));
                 match choice {
                     Some(NumberedChoice::Once) => AnswerStep::Done(ApprovalAnswer::Allow),
-                    Some(NumberedChoice::Always) => AnswerStep::Done(ApprovalAnswer::AllowAlways),
+                    Some(NumberedChoice::Always(at)) => {
+                        AnswerStep::Done(always_answer(&request.offers, *at))
+                    }
                     Some(NumberedChoice::No) => {
                         AnswerStep::Done(ApprovalAnswer::Deny { reason: None })
                     }

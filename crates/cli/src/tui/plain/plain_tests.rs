@@ -14,7 +14,9 @@ fn request(rules: &[&str]) -> ApprovalRequest {
         card: Card::new("Bash", "git push\u{1b}[2J origin main")
             .with(CardSection::Text("pushes".to_owned())),
         reason: "no rule allows it".to_owned(),
-        rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+        offers: RuleOffer::for_call(rules.iter().map(|rule| (*rule).to_owned()).collect())
+            .into_iter()
+            .collect(),
         agent: Some("Explore".to_owned()),
         ..ApprovalRequest::default()
     }

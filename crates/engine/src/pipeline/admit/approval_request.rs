@@ -42,7 +42,7 @@ impl CallAdmission<'_> {
             }
             (Some(_), _) => return Ok(None),
         }
-        let rules = suggest(&self.policy, facts, &self.context.bases());
+        let offers = suggest(&self.policy, facts, &self.context.bases());
         let hook_answer = if self.is_input_replaced {
             PermissionHookAnswer::NoAnswer
         } else {
@@ -50,7 +50,7 @@ impl CallAdmission<'_> {
             let hooks_done = hooks::run_permission_request(
                 self.engine,
                 prepared,
-                &rules,
+                &offers,
                 self.context,
                 path_context,
                 notes,
@@ -99,7 +99,7 @@ impl CallAdmission<'_> {
             .engine
             .rule_store
             .as_ref()
-            .filter(|_| !rules.is_empty());
+            .filter(|_| !offers.is_empty());
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,
@@ -118,7 +118,7 @@ impl CallAdmission<'_> {
                 .map(|rule_store| rule_store.destinations())
                 .unwrap_or_default(),
             reason,
-            rules: rules.clone(),
+            offers: offers.clone(),
             asked: Some(ToolUse {
                 id: prepared.id.clone(),
                 name: prepared.name().to_owned(),
@@ -171,7 +171,10 @@ impl CallAdmission<'_> {
                 return Ok(input);
             }
             Some(ApprovalAnswer::AllowAlways) => {
-                self.effects.rules.extend(rules);
+                let first = offers.into_iter().next();
+                self.effects
+                    .rules
+                    .extend(first.into_iter().flat_map(|offer| offer.rules));
                 return Ok(None);
             }
             Some(ApprovalAnswer::Deny { reason: None }) => format!(
@@ -194,7 +197,7 @@ impl CallAdmission<'_> {
                     &self.context.bases(),
                     ask_reason,
                     facts,
-                    &rules,
+                    suggest::sufficient_rules(&offers),
                 );
                 self.fire_permission_denied(prepared, ask_reason).await;
                 denied = DenialSource::Unasked {
