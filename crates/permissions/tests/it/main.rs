@@ -3,7 +3,8 @@
 //! - `judged`: the facts of a call, as the pipeline finds them
 //! - `properties`: what holds of any policy and any call
 //! - `denials`: ways around a deny rule; `lines`: harmless lines, run
-//! - `suggestions`: rules that are proposed to a person; `understood`: rules and the tools there are
+//! - `families`: the choices of rules in a question about a command
+//! - `suggestions`: the exact rules of a question and of a denial; `understood`: rules and the tools there are
 //! - `revived`: what was permitted, recorded and read again
 
 #![expect(
@@ -13,6 +14,7 @@
 
 mod denials;
 mod denied_lines;
+mod families;
 mod judged;
 mod lines;
 mod properties;

@@ -390,13 +390,14 @@ fn analyze_command(argv: &[Arg]) -> CommandFinding {
     // kept, because rules that deny a line apply to them.
     let known = commands::evaluate_command(name, argv);
     let why = format!("{called} is outside the system directories");
-    CommandFinding {
+    let finding = CommandFinding {
         verdict: EffectVerdict::Unknown,
         reason: why.into(),
         span: Some(first.span),
         coverage: RuleCoverage::Prefix,
         ..known
-    }
+    };
+    commands::rule_families::with_uncovered_words(argv, finding)
 }
 
 /// Makes a finding unknown if the command sets a variable that is not known to be safe.

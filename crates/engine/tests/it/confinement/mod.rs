@@ -28,7 +28,7 @@ struct Yes(std::sync::Mutex<Vec<String>>);
 impl Approver for Yes {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         assert!(
-            question.rules.is_empty() || !question.reason.contains("outside the sandbox"),
+            question.offers.is_empty() || !question.reason.contains("outside the sandbox"),
             "no rule is offered for leaving the sandbox"
         );
         self.0.lock().unwrap().push(question.reason);

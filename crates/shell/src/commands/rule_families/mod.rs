@@ -139,7 +139,7 @@ pub fn has_exact_rule(part: &LinePart) -> bool {
 }
 
 /// Requires an exact rule if an option or operand is not covered by the rule of the family.
-pub(super) fn with_uncovered_words(argv: &[Arg], finding: CommandFinding) -> CommandFinding {
+pub(crate) fn with_uncovered_words(argv: &[Arg], finding: CommandFinding) -> CommandFinding {
     let is_open = finding.verdict != EffectVerdict::ReadOnly
         && finding.coverage == RuleCoverage::Prefix
         && listed(argv).is_some_and(|found| found.has_uncovered_word());

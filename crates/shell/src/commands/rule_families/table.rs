@@ -48,7 +48,7 @@ const JAVASCRIPT: &str = "-c --config --config-path --rulesdir --resolve-plugins
 const SCRIPTS: &str = "--script-shell --shell --shell-mode --node-options --userconfig \
                        --globalconfig --git --editor --viewer --browser --init-module";
 
-pub(super) const FAMILIES: &[RuleFamily] = &[
+pub(super) static FAMILIES: &[RuleFamily] = &[
     // Local git.
     git("add"),
     git("commit"),

@@ -231,6 +231,27 @@ fn the_table_is_well_formed() {
     }
 }
 
+/// The permission tests try the lines of this file.
+#[test]
+fn each_row_has_lines_that_still_ask() {
+    let text = include_str!("../../../tests/families.txt");
+    let lines = text.lines().filter_map(|line| line.split_once(" => "));
+    let tested: Vec<*const RuleFamily> = lines
+        .filter_map(|(line, _)| Some(std::ptr::from_ref(listed(&part(line).argv)?.family)))
+        .collect();
+    for family in FAMILIES {
+        // Its tools must be installed, so another test covers it.
+        let is_tested = tested.contains(&std::ptr::from_ref(family));
+        let needs_files = family.kind == VerbKind::LockedTool;
+        assert!(
+            is_tested || needs_files,
+            "{} {} has no entry",
+            family.programs,
+            family.verbs
+        );
+    }
+}
+
 /// A word after a family, and whether the table says that it needs its own rule.
 #[derive(Debug, Clone)]
 struct DrawnWords {
