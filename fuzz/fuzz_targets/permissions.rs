@@ -63,6 +63,7 @@ fuzz_target!(|line: &str| {
     let setting = PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
+        wrappers: Vec::new(),
     };
     let tools = haft_tools::all();
     let bash = tools.into_iter().find(|tool| tool.spec().name == "Bash").unwrap();

@@ -153,6 +153,7 @@ fn decision() {
     let setting = PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
+        wrappers: Vec::new(),
     };
     let calls = [
         ("Bash", json!({"command": "npm run task49 -- --watch"})),

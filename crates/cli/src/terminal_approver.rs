@@ -112,7 +112,11 @@ fn why(question: &ApprovalRequest) -> String {
             0 => "[a]lways".to_owned(),
             at => format!("[a{}]", at + 1),
         };
-        let noun = if offer.rules.len() == 1 { "rule" } else { "rules" };
+        let noun = if offer.rules.len() == 1 {
+            "rule"
+        } else {
+            "rules"
+        };
         let rules = show::distinct_line(&offer.to_text());
         text += &format!("\n  {name} would add the {noun} {rules}");
     }

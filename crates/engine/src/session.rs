@@ -107,6 +107,7 @@ impl SessionContext {
         PathContext {
             cwd: self.cwd.to_path_buf(),
             home: self.home.clone(),
+            wrappers: self.rules.wrappers().to_vec(),
         }
     }
 

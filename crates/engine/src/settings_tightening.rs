@@ -23,10 +23,13 @@ pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
     // Whether an allow rule still exists is checked in untrusted files too, since none is added.
     let standing = CurrentAllowRules::from_settings(&settings);
     rules.retain(|rule| rule.list != List::Allow || standing.has(rule));
-    read.retain(|rule| rule.list != List::Allow);
-    rules.extend(read);
     // A file that is currently invalid, because it is being edited, removes nothing.
     let whole = !settings.broken;
+    if whole {
+        rules.restrict_wrappers(&read);
+    }
+    read.retain(|rule| rule.list != List::Allow);
+    rules.extend(read);
     let sandbox = settings.sandbox();
     Arc::make_mut(&mut context.sandbox).tighten(sandbox, whole);
     context.extend_rules_to_worktree();

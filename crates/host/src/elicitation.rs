@@ -238,7 +238,7 @@ fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use haft_contract::{ApprovalKind, CallId, Card};
+    use haft_contract::{ApprovalKind, CallId, Card, RuleOffer};
 
     use super::*;
     use crate::AnswerOption;

@@ -76,6 +76,10 @@ pub struct PathContext {
     pub cwd: PathBuf,
     /// The home directory, if any.
     pub home: Option<PathBuf>,
+    /// Programs after whose name the actual command starts ([`RuleSet::wrappers`]).
+    ///
+    /// [`RuleSet::wrappers`]: super::RuleSet::wrappers
+    pub wrappers: Vec<String>,
 }
 
 /// The merged answer of all hooks about a call.

@@ -31,6 +31,38 @@ pub trait PermissionSettings {
     fn plans_directory(&mut self) -> PathBuf;
 }
 
+/// Reads `permissions.wrappers`. Returns the problems in it.
+fn read_wrappers(settings: &Settings, rules: &mut RuleSet) -> Vec<SettingsProblem> {
+    const POINTER: &str = "/permissions/wrappers";
+    let managed_only = settings.flag_of(SettingsScope::Managed, "allowManagedPermissionRulesOnly");
+    let mut problems = Vec::new();
+    for layer in &settings.layers {
+        let Some(value) = layer.document.value.pointer(POINTER) else {
+            continue;
+        };
+        if !layer.scope.is_users() {
+            let what = "only managed and user settings may declare wrappers; it is left out";
+            problems.push(layer.problem(POINTER, what));
+            continue;
+        }
+        let Some(entries) = value.as_array() else {
+            problems.push(layer.problem(POINTER, "a list of programs is expected"));
+            continue;
+        };
+        if managed_only && layer.scope != SettingsScope::Managed {
+            continue;
+        }
+        for (at, entry) in entries.iter().enumerate() {
+            let name = entry.as_str().unwrap_or_default().trim();
+            if let Err(problem) = rules.add_wrapper(name) {
+                let what = format!("{entry} is left out: {problem}");
+                problems.push(layer.problem(&format!("{POINTER}/{at}"), &what));
+            }
+        }
+    }
+    problems
+}
+
 impl PermissionSettings for Settings {
     fn rules(&mut self, allowed: &[String], denied: &[String]) -> RuleSet {
         let mut rules = RuleSet::default();
@@ -54,6 +86,9 @@ impl PermissionSettings for Settings {
                     });
                 }
             }
+        }
+        for problem in read_wrappers(self, &mut rules) {
+            self.problems.push(problem);
         }
         let mut waiting = Vec::new();
         for layer in &self.layers {

@@ -265,6 +265,7 @@ mod tests {
         let setting = PathContext {
             cwd: root.to_path_buf(),
             home: None,
+            wrappers: Vec::new(),
         };
         let input = serde_json::json!({ "command": line });
         let rules = haft_contract::RuleMatch::Command("command");

@@ -96,7 +96,12 @@ mod tests {
             "node_modules/eslint": {"bin": {"eslint": "b.js"}},
             "node_modules/typescript": {"bin": {"tsc": "b", "tsserver": "c"}}}}"#;
         let cases: [(&str, &str, &[&str], &[&str]); 5] = [
-            ("package-lock.json", npm, &["eslint", "tsc", "tsserver"], &["x", "es"]),
+            (
+                "package-lock.json",
+                npm,
+                &["eslint", "tsc", "tsserver"],
+                &["x", "es"],
+            ),
             (
                 "package-lock.json",
                 r#"{"dependencies": {"jest": {}}}"#,

@@ -219,7 +219,7 @@ impl LineProposals<'_> {
         Some(RuleOffer { rules, asks_again })
     }
 
-    /// Returns the policy with further allow rules of the session, or `None` if one is no rule.
+    /// Returns the policy with further allow rules of the session, or `None` if a text is invalid.
     fn with_rules(&self, texts: &[String]) -> Option<Policy> {
         let mut tried = self.policy.clone();
         let rules = Arc::make_mut(&mut tried.rules);

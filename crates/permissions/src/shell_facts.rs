@@ -8,7 +8,7 @@ use std::{
 
 use haft_shell::{
     Analysis, AnalyzedLine, Arg, ArgValue, Effect, EffectVerdict, LineLocation, LinePart,
-    OwnService, WriteKind, analyze, commands::variables::has_known_charset, is_stream,
+    OwnService, WriteKind, analyze_wrapped, commands::variables::has_known_charset, is_stream,
     stores_nothing,
 };
 
@@ -112,9 +112,9 @@ impl ShellFacts {
         read: Option<&AnalyzedLine>,
     ) -> Self {
         let place = place(setting);
-        let known = read.filter(|read| read.is_of(line, &place));
-        let analysis = known.map_or_else(
-            || Arc::new(analyze(line, &place)),
+        let fits = |read: &&AnalyzedLine| setting.wrappers.is_empty() && read.is_of(line, &place);
+        let analysis = read.filter(fits).map_or_else(
+            || Arc::new(analyze_wrapped(line, &place, &setting.wrappers)),
             |read| Arc::clone(read.analysis()),
         );
         Self::from_analysis(line, analysis, setting, &|name| std::env::var_os(name))
@@ -126,7 +126,8 @@ impl ShellFacts {
         setting: &PathContext,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Self {
-        let analysis = Arc::new(analyze(line, &place(setting)));
+        let place = place(setting);
+        let analysis = Arc::new(analyze_wrapped(line, &place, &setting.wrappers));
         Self::from_analysis(line, analysis, setting, variable)
     }
 

@@ -140,6 +140,11 @@ const PERMISSION: &[SettingKey] = &[
         List,
         "additional working directories",
     ),
+    users(
+        "permissions.wrappers",
+        List,
+        "programs after whose name the actual command starts, such as `rtk`",
+    ),
     heavy(
         "permissions.defaultMode",
         Text,

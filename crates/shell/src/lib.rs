@@ -44,4 +44,4 @@ pub use effect::{
     CommandFinding, Effect, EffectVerdict, OwnService, RuleCoverage, StartedProgram, WriteKind,
 };
 pub use secret_names::is_secret_name;
-pub use walk::{MAX_LINE, analyze, is_safe_variable, is_stream, stores_nothing};
+pub use walk::{MAX_LINE, analyze, analyze_wrapped, is_safe_variable, is_stream, stores_nothing};

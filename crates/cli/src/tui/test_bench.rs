@@ -246,7 +246,7 @@ pub(crate) fn request(tool: &str, card: Card, input: Value, rules: &[&str]) -> A
         tool: tool.to_owned(),
         card,
         reason: "no rule allows it".to_owned(),
-        offers: RuleOffer::for_call(rules.iter().map(|rule| (*rule).to_owned()).collect())
+        offers: haft::RuleOffer::for_call(rules.iter().map(|rule| (*rule).to_owned()).collect())
             .into_iter()
             .collect(),
         asked: Some(tool_use(tool, input)),

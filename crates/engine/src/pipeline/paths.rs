@@ -90,6 +90,7 @@ mod tests {
         let place = PathContext {
             cwd: "/w".into(),
             home: None,
+            wrappers: Vec::new(),
         };
         for (length, is_invalid) in [(4_096, false), (4_097, true), (50_000_000, true)] {
             let mut input = json!({"path": "a".repeat(length), "paths": ["b"]});
@@ -127,6 +128,7 @@ mod tests {
         let place = PathContext {
             cwd: "/w".into(),
             home: None,
+            wrappers: Vec::new(),
         };
         let problems = make_absolute(&["path", "paths"], &mut input, &place).unwrap();
         assert_eq!(problems.len(), 2, "{problems:?}");

@@ -98,6 +98,7 @@ impl Machine {
         let setting = PathContext {
             cwd: self.places.cwd.clone(),
             home: Some(self.places.home.clone()),
+            wrappers: self.load().rules(&[], &[]).wrappers().to_vec(),
         };
         judged::facts(tool, input, &setting)
     }

@@ -16,6 +16,7 @@
 //!   runs
 //! - `confinement`: how a command is to be confined; `sandbox`: what settings say of it
 //! - `layers`: timeout, cache, rate limit; `json_schema_suite`: the official tests of JSON Schema
+//! - `wrappers`: programs that the user declared as wrappers
 //! - `scheduler`: many calls: order, conflicts, patches, interrupts
 //! - `serial`: the guarantee, on random batches: the same as one after the other
 
@@ -49,4 +50,5 @@ mod serial;
 mod settings;
 mod trust;
 mod watch;
+mod wrappers;
 mod written;

@@ -64,6 +64,7 @@ fn every_vector_is_decided_as_it_says() {
         let setting = PathContext {
             cwd: "/p".into(),
             home: Some("/h".into()),
+            wrappers: Vec::new(),
         };
         let mut facts = judged::facts(vector["tool"].as_str().unwrap(), &vector["input"], &setting);
         if vector["hook"] == "allow" {

@@ -31,6 +31,7 @@ fn verdict(policy: &Policy, cwd: &TempProject, tool: &str, input: &Value) -> Dec
     let setting = PathContext {
         cwd: cwd.path("p"),
         home: Some(cwd.path("h")),
+        wrappers: Vec::new(),
     };
     decide(policy, &judged::facts(tool, input, &setting)).behavior
 }

@@ -8,6 +8,7 @@ mod rule;
 mod wildcard;
 
 use haft_contract::{HiddenFiles, HiddenFilter, HiddenRules, HomeControl, ToolSpec};
+use haft_shell::commands::rule_families::may_be_wrapper;
 
 use std::{borrow::Cow, collections::HashSet, path::Path, sync::Arc};
 
@@ -31,12 +32,14 @@ pub struct RuleSet {
     known: HashSet<RuleKey>,
     /// Whether only the administrator's rules apply.
     managed_only: bool,
+    /// Programs after whose name the actual command starts.
+    wrappers: Vec<String>,
 }
 
 impl PartialEq for RuleSet {
     fn eq(&self, other: &Self) -> bool {
         let key = |rule: &Rule| (rule.list, rule.text.clone(), rule.source.clone());
-        self.iter().map(key).eq(other.iter().map(key))
+        self.iter().map(key).eq(other.iter().map(key)) && self.wrappers == other.wrappers
     }
 }
 
@@ -174,6 +177,30 @@ impl RuleSet {
     pub fn restrict_to_managed(&mut self) {
         self.managed_only = true;
         self.retain(|rule| rule.source.scope == SettingsScope::Managed);
+    }
+
+    /// Returns the programs that the user declared as wrappers: rules apply to the command after
+    /// the name.
+    pub fn wrappers(&self) -> &[String] {
+        &self.wrappers
+    }
+
+    /// Declares a wrapper. The error says why it was left out.
+    pub fn add_wrapper(&mut self, name: &str) -> Result<(), &'static str> {
+        if !may_be_wrapper(name) {
+            return Err(
+                "a wrapper is the plain name of a program that haft has no table for",
+            );
+        }
+        if !self.wrappers.iter().any(|other| other == name) {
+            self.wrappers.push(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Keeps only the wrappers that another set has, too.
+    pub fn restrict_wrappers(&mut self, others: &Self) {
+        self.wrappers.retain(|name| others.wrappers.contains(name));
     }
 
     fn takes(&self, rule: &Rule) -> bool {

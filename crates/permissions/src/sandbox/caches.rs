@@ -212,6 +212,7 @@ mod tests {
         let context = PathContext {
             cwd: home.join("work"),
             home: Some(home.to_path_buf()),
+            wrappers: Vec::new(),
         };
         let shell = ShellFacts::in_environment(line, &context, &|_| None);
         let found = home_caches(home, &shell, &[home.join("work")], &|_| None, &|program| {

@@ -54,6 +54,7 @@ impl Denied {
         let setting = PathContext {
             cwd: self.cwd.clone(),
             home: None,
+            wrappers: Vec::new(),
         };
         let facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         let policy = Policy {

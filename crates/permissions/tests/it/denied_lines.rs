@@ -39,6 +39,7 @@ fn deny_rules_hold_through_launchers_and_for_operands() {
     let place = PathContext {
         cwd: root.clone(),
         home: None,
+        wrappers: Vec::new(),
     };
     let mut outcome = "";
     let mut wrong = Vec::new();

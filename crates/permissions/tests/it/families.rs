@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 use haft_contract::{PermissionMode, RuleOffer};
 use haft_permissions::{
     CallFacts, DecisionBehavior, List, PathContext, PatternBases, Policy, RuleSet, RuleSource,
-    SettingsScope, decide, suggest,
+    SettingsScope, decide, shell_facts::ShellFacts, suggest,
 };
 use haft_testkit::TempProject;
 use serde_json::json;
@@ -16,12 +16,16 @@ use crate::judged;
 struct Rig<'a> {
     root: &'a Path,
     rules: Vec<(List, String)>,
+    wrappers: Vec<String>,
 }
 
 impl<'a> Rig<'a> {
     fn new(root: &'a Path) -> Self {
-        let rules = Vec::new();
-        Self { root, rules }
+        Self {
+            root,
+            rules: Vec::new(),
+            wrappers: Vec::new(),
+        }
     }
 
     fn with(mut self, list: List, rules: &[String]) -> Self {
@@ -55,6 +59,7 @@ impl<'a> Rig<'a> {
         let setting = PathContext {
             cwd: self.root.into(),
             home: Some("/h".into()),
+            wrappers: self.wrappers.clone(),
         };
         judged::facts("Bash", &json!({ "command": line }), &setting)
     }
@@ -77,6 +82,7 @@ impl<'a> Rig<'a> {
         let rig = Rig {
             root: self.root,
             rules: self.rules.clone(),
+            wrappers: self.wrappers.clone(),
         };
         rig.with(List::Allow, &self.first_rules(answered))
             .decision(line)
@@ -311,7 +317,11 @@ fn nothing_is_offered_where_a_rule_does_not_help() {
 fn a_rule_covers_the_inner_program_that_its_words_name() {
     let rules = ["Bash(uv run pytest *)".to_owned()];
     let rig = empty().with(List::Allow, &rules);
-    for line in ["uv run pytest", "uv run pytest -q", "uv run pytest -k 'a b'"] {
+    for line in [
+        "uv run pytest",
+        "uv run pytest -q",
+        "uv run pytest -k 'a b'",
+    ] {
         assert_eq!(rig.decision(line), DecisionBehavior::Allow, "{line}");
     }
     for line in [
@@ -408,4 +418,114 @@ fn the_position_of_a_command_does_not_matter() {
             assert_eq!(allowed.decision(&whole), DecisionBehavior::Allow, "{whole}");
         }
     }
+}
+
+/// Vector F5, the part about decisions; settings files are in the tests of the engine.
+#[test]
+fn a_declared_wrapper_starts_the_command_after_its_name() {
+    let decision = |rules: &[(List, &str)], line: &str| {
+        let mut rig = empty();
+        for (list, rule) in rules {
+            rig = rig.with(*list, &[(*rule).to_owned()]);
+        }
+        rig.wrappers = vec!["rtk".to_owned()];
+        decide(&rig.policy(), &rig.facts(line)).behavior
+    };
+    let deny = (List::Deny, "Bash(rm *)");
+    let ask = (List::Ask, "Bash(git status *)");
+    let allow = (List::Allow, "Bash(cargo test *)");
+    for (rules, line, expected) in [
+        (&[][..], "rtk git status", DecisionBehavior::Allow),
+        (&[], "rtk ls | rtk wc -l", DecisionBehavior::Allow),
+        (&[], "timeout 5 rtk git status", DecisionBehavior::Allow),
+        (&[], "rtk rm x", DecisionBehavior::Ask),
+        (&[deny], "rtk rm x", DecisionBehavior::Deny),
+        (&[deny], "xargs rtk rm x", DecisionBehavior::Deny),
+        (&[deny], "rtk timeout 5 rtk rm x", DecisionBehavior::Deny),
+        (&[deny], "rtk -v rm x", DecisionBehavior::Ask),
+        (&[ask], "rtk git status", DecisionBehavior::Ask),
+        (&[allow], "rtk cargo test -q", DecisionBehavior::Allow),
+        (&[allow], "rtk cargo run", DecisionBehavior::Ask),
+        (&[allow], "rtk cargo test > f", DecisionBehavior::Ask),
+        (&[], "rtk -v git status", DecisionBehavior::Ask),
+        (&[], "rtk $X", DecisionBehavior::Ask),
+        (&[], "rtk", DecisionBehavior::Ask),
+        (&[], "./rtk git status", DecisionBehavior::Ask),
+        (&[], "other git status", DecisionBehavior::Ask),
+        (&[], "rtk sh -c 'rm x'", DecisionBehavior::Ask),
+        (&[], "rtk cat /etc/shadow", DecisionBehavior::Ask),
+    ] {
+        assert_eq!(decision(rules, line), expected, "{line}");
+    }
+    let mut rig = empty();
+    assert_eq!(rig.decision("rtk git status"), DecisionBehavior::Ask);
+    rig.wrappers = vec!["rtk".to_owned()];
+    let rules = rig.first_rules("rtk go vet ./...");
+    assert_eq!(rules, ["Bash(go vet *)"]);
+}
+
+/// A program of the project does not count as the declared wrapper.
+#[test]
+fn a_wrapper_inside_the_working_directories_asks() {
+    let project = TempProject::new([("bin/rtk", ""), ("p/a", "")]);
+    let root = fs::canonicalize(project.root()).unwrap();
+    let decision = |work: &str, line: &str| {
+        let place = root.join(work);
+        let mut rig = Rig::new(&place);
+        rig.wrappers = vec!["rtk".to_owned()];
+        let setting = PathContext {
+            cwd: place.clone(),
+            home: None,
+            wrappers: rig.wrappers.clone(),
+        };
+        let mut facts = rig.facts(line);
+        let path = root.join("bin").into_os_string();
+        let variable = |name: &str| (name == "PATH").then(|| path.clone());
+        facts.shell = Some(ShellFacts::in_environment(line, &setting, &variable));
+        decide(&rig.policy(), &facts)
+    };
+    let outside = decision("p", "rtk ls");
+    assert_eq!(outside.behavior, DecisionBehavior::Allow);
+    let inside = decision("", "rtk ls");
+    assert_eq!(inside.behavior, DecisionBehavior::Ask);
+    assert!(inside.reason.to_string().contains("PATH leads to"));
+}
+
+#[test]
+fn only_programs_of_which_nothing_is_known_may_be_wrappers() {
+    let mut rules = RuleSet::default();
+    for name in [
+        "sudo",
+        "env",
+        "sh",
+        "python3",
+        "python3.12",
+        "node",
+        "npx",
+        "uv",
+        "git",
+        "rm",
+        "cargo",
+        "cd",
+        "eval",
+        "if",
+        "./rtk",
+        "/usr/bin/rtk",
+        "r t",
+        "",
+        "-x",
+        "docker",
+        "ssh",
+        "poetry",
+    ] {
+        assert!(rules.add_wrapper(name).is_err(), "{name}");
+    }
+    for name in ["rtk", "lefthook-run", "rtk"] {
+        assert_eq!(rules.add_wrapper(name), Ok(()), "{name}");
+    }
+    assert_eq!(rules.wrappers(), ["rtk", "lefthook-run"]);
+    let mut other = RuleSet::default();
+    other.add_wrapper("rtk").unwrap();
+    rules.restrict_wrappers(&other);
+    assert_eq!(rules.wrappers(), ["rtk"]);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use haft_contract::{RuleMatch, ToolSpec, ToolUse};
 use haft_engine::{
     Engine, SessionContext, ToolRegistry,
-    permissions::{CallFacts, PathContext},
+    permissions::{CallFacts, PathContext, RuleSet},
 };
 use haft_testkit::toy_tools::ProfileOnlyTool;
 use serde_json::{Value, json};
@@ -23,7 +23,13 @@ pub(crate) fn try_facts(
     input: &Value,
     place: &PathContext,
 ) -> Result<CallFacts, String> {
-    let context = SessionContext::new(&place.cwd).with_home(place.home.clone());
+    let mut rules = RuleSet::default();
+    for name in &place.wrappers {
+        rules.add_wrapper(name).unwrap();
+    }
+    let context = SessionContext::new(&place.cwd)
+        .with_home(place.home.clone())
+        .with_rules(rules);
     let input = match engine().pool().find(tool) {
         Some(found) => filled(found.spec(), input.clone()),
         None => input.clone(),

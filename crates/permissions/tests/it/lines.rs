@@ -163,6 +163,7 @@ impl Project {
         let setting = PathContext {
             cwd: self.root.clone(),
             home: Some(self.home.clone()),
+            wrappers: Vec::new(),
         };
         let input = json!({ "command": line });
         let mut facts = judged::facts("Bash", &input, &setting);
@@ -380,6 +381,7 @@ fn trust_covers_pins_and_no_more() {
     let setting = PathContext {
         cwd: project.root.clone(),
         home: Some(project.home.clone()),
+        wrappers: Vec::new(),
     };
     let behavior = |line: &str, trusted: bool| {
         let mut facts = judged::facts("Bash", &json!({ "command": line }), &setting);
@@ -403,6 +405,7 @@ fn a_line_in_another_character_set_is_asked_about() {
     let setting = PathContext {
         cwd: project.root.clone(),
         home: None,
+        wrappers: Vec::new(),
     };
     let behavior = |line: &str, locale: &str| {
         let mut facts = judged::facts("Bash", &json!({ "command": line }), &setting);

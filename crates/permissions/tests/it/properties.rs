@@ -145,6 +145,7 @@ fn setting() -> PathContext {
     PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
+        wrappers: Vec::new(),
     }
 }
 

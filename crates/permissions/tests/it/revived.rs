@@ -116,6 +116,7 @@ fn a_confinement_is_the_same() {
     let setting = PathContext {
         cwd: root.clone(),
         home: Some(root.join("home")),
+        wrappers: Vec::new(),
     };
     let line = json!({"command": "touch out.txt .envrc && make"});
     let mut before = confine(&policy, &facts("Bash", &line, &setting)).unwrap();

@@ -39,6 +39,7 @@ fn facts(tool: &str, input: &Value) -> CallFacts {
     let setting = PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
+        wrappers: Vec::new(),
     };
     judged::facts(tool, input, &setting)
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use haft_contract::Content;
+use haft_contract::{Content, RuleOffer};
 use haft_protocol::*;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -164,9 +164,12 @@ fn session_message() -> impl Strategy<Value = SessionMessage<'static>> {
         },
     );
     let questions = (text(), any_object(), any::<bool>()).prop_map(|(tool, input, offered)| {
-        let rules = ["Bash(ls *)".to_owned(), "Read".to_owned()];
-        let offered = if offered { &rules[..] } else { &[] };
-        let suggestions = PermissionUpdate::offered(offered);
+        let rules = vec!["Bash(ls *)".to_owned(), "Read".to_owned()];
+        let offers: Vec<RuleOffer> = match offered {
+            true => RuleOffer::for_call(rules).into_iter().collect(),
+            false => Vec::new(),
+        };
+        let suggestions = PermissionUpdate::offered(&offers);
         let suggestions = serde_json::to_value(suggestions).unwrap();
         SessionMessage::ControlRequest(ControlRequest {
             request_id: "r".into(),

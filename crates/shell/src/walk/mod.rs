@@ -37,6 +37,12 @@ pub const MAX_LINE: usize = 131_072;
 
 /// Analyzes a line. The function is pure and takes linear time in the length of the line.
 pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
+    analyze_wrapped(line, place, &[])
+}
+
+/// Like [`analyze`], but treats further programs as wrappers: the actual command starts after the
+/// name.
+pub fn analyze_wrapped(line: &str, place: &LineLocation, wrappers: &[String]) -> Analysis {
     read_counter::record_read(line);
     let whole = Span {
         start: 0,
@@ -57,11 +63,11 @@ pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
         Ok(script) => script,
         Err(error) => return unreadable(error.to_string(), error.span),
     };
-    let mut walker = Walker::new(place, true);
+    let mut walker = Walker::new(place, wrappers, true);
     walker.line(line, &script);
     if walker.functions_may_change {
         // A function may be removed before it is called, even in a body that was analyzed before.
-        walker = Walker::new(place, false);
+        walker = Walker::new(place, wrappers, false);
         walker.line(line, &script);
     }
     let worst = walker.parts.iter().enumerate().rev();
@@ -95,6 +101,8 @@ pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
 
 struct Walker<'a> {
     place: &'a LineLocation,
+    /// Programs after whose name the actual command starts.
+    wrappers: &'a [String],
     parts: Vec<LinePart>,
     depth: usize,
     /// A call of a function that the line defines is trusted to run that function.
@@ -109,9 +117,10 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(place: &'a LineLocation, functions: bool) -> Self {
+    fn new(place: &'a LineLocation, wrappers: &'a [String], functions: bool) -> Self {
         Self {
             place,
+            wrappers,
             parts: Vec::new(),
             depth: 0,
             functions,

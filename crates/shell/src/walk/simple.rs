@@ -99,7 +99,7 @@ impl Walker<'_> {
                 [] if words.is_empty() => CommandFinding::read_only("it only sets variables"),
                 [] => CommandFinding::unknown("the command is empty"),
                 argv if self.calls_function(argv, state) => function_call_finding(argv),
-                argv => analyze_command(argv),
+                argv => self.command_finding(argv),
             };
             self.functions_may_change |= functions::may_change_functions(&argv);
             judge_assignments(
@@ -165,6 +165,28 @@ impl Walker<'_> {
             && matches!(name, Some(ArgValue::Literal(name)) if state.functions.covers(name))
     }
 
+    /// Returns the finding for a command, which a declared wrapper may start.
+    fn command_finding(&self, argv: &[Arg]) -> CommandFinding {
+        let name = argv.first().and_then(Arg::text).unwrap_or_default();
+        let plain = TRUSTED.iter().find_map(|dir| name.strip_prefix(dir));
+        let is_wrapper = self.wrappers.iter().any(|one| one == plain.unwrap_or(name));
+        // The place of the command after options of the wrapper is not known.
+        let starts_with_command = argv
+            .get(1)
+            .is_some_and(|second| second.text().is_some_and(|text| !text.starts_with('-')));
+        if !is_wrapper || !starts_with_command {
+            return analyze_command(argv);
+        }
+        let finding = CommandFinding::read_only("it only starts the command after its name");
+        CommandFinding {
+            coverage: RuleCoverage::Transparent,
+            ..finding.starting(StartedProgram::Command {
+                argv: argv[1..].to_vec(),
+                more: false,
+            })
+        }
+    }
+
     /// Records a part, followed by the programs it starts.
     fn push(&mut self, mut part: LinePart, shell: &ShellText<'_>, state: &LineWalkState) {
         let starts = part.finding.starts.clone();
@@ -187,7 +209,7 @@ impl Walker<'_> {
                 StartedProgram::Command { argv, .. } if argv.is_empty() => {}
                 StartedProgram::Command { argv, .. } => {
                     let text = self.source_of(&argv, shell);
-                    let finding = analyze_command(&argv);
+                    let finding = self.command_finding(&argv);
                     self.functions_may_change |= functions::may_change_functions(&argv);
                     self.push(
                         LinePart {

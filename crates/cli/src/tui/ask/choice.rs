@@ -357,7 +357,11 @@ impl ChoiceAsk {
             && request.offers.len() > 1
         {
             let count = request.offers.len();
-            let step = if key.code == KeyCode::Down { 1 } else { count - 1 };
+            let step = if key.code == KeyCode::Down {
+                1
+            } else {
+                count - 1
+            };
             let offer = (offer + step) % count;
             return self.begin(EditedLine::Rule { offer, place });
         }

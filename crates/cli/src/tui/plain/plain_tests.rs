@@ -14,7 +14,7 @@ fn request(rules: &[&str]) -> ApprovalRequest {
         card: Card::new("Bash", "git push\u{1b}[2J origin main")
             .with(CardSection::Text("pushes".to_owned())),
         reason: "no rule allows it".to_owned(),
-        offers: RuleOffer::for_call(rules.iter().map(|rule| (*rule).to_owned()).collect())
+        offers: haft::RuleOffer::for_call(rules.iter().map(|rule| (*rule).to_owned()).collect())
             .into_iter()
             .collect(),
         agent: Some("Explore".to_owned()),

@@ -13,6 +13,7 @@ use super::{is_known, shells};
 use crate::{
     analysis::LinePart,
     arg::{Arg, ArgValue},
+    builtins::{is_builtin, is_reserved},
     effect::{CommandFinding, EffectVerdict, RuleCoverage},
 };
 use table::{EXACT_ONLY, EXACT_VERBS, FAMILIES, NEVER, PNPM_COMMANDS};
@@ -50,7 +51,7 @@ struct RuleFamily {
     has_shell_operands: bool,
 }
 
-/// The kind of the words after the program.
+/// The kind of the verbs of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VerbKind {
     Fixed,
@@ -113,7 +114,7 @@ pub fn command_family(part: &LinePart) -> Option<CommandFamily> {
     })
 }
 
-/// Returns whether a rule with the exact words of a command may be proposed. If not, the words do
+/// Returns whether a rule with the exact text of a command may be proposed. If not, the text does
 /// not determine what runs.
 pub fn has_exact_rule(part: &LinePart) -> bool {
     let Some(name) = part.base_name() else {
@@ -136,6 +137,11 @@ pub fn has_exact_rule(part: &LinePart) -> bool {
         _ => second == "exec",
     });
     !has_word(NEVER, name) && !starts_another
+}
+
+/// Returns whether a user may declare a program as a wrapper: it has no other meaning here.
+pub fn may_be_wrapper(name: &str) -> bool {
+    is_plain_name(name) && !has_other_rules(name)
 }
 
 /// Requires an exact rule if an option or operand is not covered by the rule of the family.
@@ -201,7 +207,7 @@ impl RuleFamily {
         self.programs == "dotnet"
     }
 
-    /// Returns the words that select the family in a command.
+    /// Returns the arguments that select the family in a command.
     fn verb_words<'a>(&self, program: &str, words: &'a [Arg]) -> Option<Vec<&'a str>> {
         if self.verbs.is_empty() {
             return Some(Vec::new());
@@ -237,7 +243,7 @@ impl ListedCommand<'_> {
         words
     }
 
-    /// Returns whether a word after the verbs needs its own rule.
+    /// Returns whether an argument after the verbs needs its own rule.
     fn has_uncovered_word(&self) -> bool {
         let family = self.family;
         if family.uncovered.is_empty() && family.moves.is_empty() && !family.has_shell_operands {
@@ -262,7 +268,8 @@ impl ListedCommand<'_> {
                 continue;
             }
             if !text.starts_with('-') || text == "-" || after_dashes {
-                let is_property = family.is_msbuild() && text.starts_with('/') && text.contains(':');
+                let is_property =
+                    family.is_msbuild() && text.starts_with('/') && text.contains(':');
                 let is_read_by_shell = family.has_shell_operands && is_for_a_shell(arg);
                 if family.is_single || is_property || is_read_by_shell {
                     return true;
@@ -288,7 +295,7 @@ impl ListedCommand<'_> {
     }
 
     /// Returns the value in the same word as a short option: `-Csub`. For a bundle, whose value is in
-    /// no certain place, the result is no path below.
+    /// no certain place, the result is an absolute path.
     fn attached_value<'t>(&self, text: &'t str) -> Option<&'t str> {
         if self.family.form == OptionForm::Words || text.starts_with("--") || text.len() == 2 {
             return None;
@@ -299,13 +306,13 @@ impl ListedCommand<'_> {
         }
     }
 
-    /// Returns whether the word is, or may be, one of these options.
+    /// Returns whether the argument is, or may be, one of these options.
     fn names_option(&self, options: &str, text: &str) -> bool {
         let name = text.split_once('=').map_or(text, |(name, _)| name);
         options.split_ascii_whitespace().any(|option| {
             if self.family.form == OptionForm::Words {
                 let plain = |word: &str| word.trim_start_matches('-').to_owned();
-                // `-Dname=value` and `-p:name=value` are one word.
+                // `-Dname=value` is one argument.
                 return plain(option) == plain(name)
                     || (option == "-D" && name.starts_with("-D") && is_injected_property(text));
             }
@@ -350,7 +357,7 @@ fn certain_beginning(arg: &Arg) -> Option<&str> {
     known.starts_with(begins_plainly).then_some(known)
 }
 
-/// Returns whether a shell may read an operand as more than a word.
+/// Returns whether an operand may be more than plain text for a shell.
 fn is_for_a_shell(arg: &Arg) -> bool {
     let Some(text) = arg.text() else {
         return true;
@@ -360,17 +367,27 @@ fn is_for_a_shell(arg: &Arg) -> bool {
         None => (None, text),
     };
     let is_plain = |next: char| next.is_alphanumeric() || "_./:,+@%=- ".contains(next);
-    let special = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKE"];
+    let special = [
+        "SHELL",
+        ".SHELLFLAGS",
+        "MAKEFLAGS",
+        "MFLAGS",
+        "GNUMAKEFLAGS",
+        "MAKEFILES",
+        "MAKE",
+    ];
     !value.chars().all(is_plain)
         || name.is_some_and(|name| special.contains(&name.trim_end_matches([':', '+', '?'])))
 }
 
 /// Returns whether a path is relative and does not climb.
 fn is_below(path: &str) -> bool {
-    !path.is_empty() && !path.starts_with(['/', '~', '-']) && !path.split('/').any(|one| one == "..")
+    !path.is_empty()
+        && !path.starts_with(['/', '~', '-'])
+        && !path.split('/').any(|one| one == "..")
 }
 
-/// Returns whether a word is a letter, then letters, digits, `-`, `_` and `:`.
+/// Returns whether a text is a letter, then letters, digits, `-`, `_` and `:`.
 fn is_plain_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text
@@ -386,18 +403,25 @@ fn unknown_program(part: &LinePart) -> Option<String> {
     let (ArgValue::Literal(name), ArgValue::Literal(verb)) = (&first.value, &second.value) else {
         return None;
     };
+    let is_plain = is_plain_name(name) && is_plain_name(verb) && !has_word(EXACT_VERBS, verb);
+    let starts_none = part.finding.starts.is_empty() && part.opaque_reason().is_none();
+    (!has_other_rules(name) && is_plain && starts_none).then(|| format!("{name} {verb}"))
+}
+
+/// Returns whether a table describes the program.
+fn has_other_rules(name: &str) -> bool {
     let base = name.trim_end_matches(|next: char| next.is_ascii_digit() || next == '.');
-    let has_other_rules = name.contains('/')
-        || is_known(name)
+    is_known(name)
+        || is_builtin(name)
+        || is_reserved(name)
         || shells::is_loader(name)
         || super::package_launchers::is_launcher(name)
         || [NEVER, EXACT_ONLY]
             .iter()
             .any(|list| has_word(list, name) || has_word(list, base))
-        || FAMILIES.iter().any(|family| has_word(family.programs, name));
-    let is_plain = is_plain_name(name) && is_plain_name(verb) && !has_word(EXACT_VERBS, verb);
-    let starts_none = part.finding.starts.is_empty() && part.opaque_reason().is_none();
-    (!has_other_rules && is_plain && starts_none).then(|| format!("{name} {verb}"))
+        || FAMILIES
+            .iter()
+            .any(|family| has_word(family.programs, name))
 }
 
 fn has_word(list: &str, word: &str) -> bool {

@@ -245,7 +245,10 @@ pub(super) static FAMILIES: &[RuleFamily] = &[
         values: "--tests -x --exclude-task --max-workers",
         form: OptionForm::Words,
         is_single: true,
-        ..family("gradle gradlew", "test build check assemble classes compileJava compileKotlin")
+        ..family(
+            "gradle gradlew",
+            "test build check assemble classes compileJava compileKotlin",
+        )
     },
     RuleFamily {
         uncovered: "--test-adapter-path --settings -s --property -p --logger -l --collect --diag \
@@ -268,7 +271,10 @@ pub(super) static FAMILIES: &[RuleFamily] = &[
         moves: "-C",
         ..family("ninja", "")
     },
-    family("clang-format shfmt shellcheck hadolint yamllint actionlint", ""),
+    family(
+        "clang-format shfmt shellcheck hadolint yamllint actionlint",
+        "",
+    ),
     // Other languages.
     RuleFamily {
         uncovered: "--precompiled --enable-experiment --vm-service --observe",

@@ -227,7 +227,7 @@ fn the_table_is_well_formed() {
         let count = words.len();
         words.sort_unstable();
         words.dedup();
-        assert_eq!(count, words.len(), "a word is twice in {list}");
+        assert_eq!(count, words.len(), "a name is twice in {list}");
     }
 }
 
@@ -252,7 +252,7 @@ fn each_row_has_lines_that_still_ask() {
     }
 }
 
-/// A word after a family, and whether the table says that it needs its own rule.
+/// Text after a family, and whether the table says that it needs its own rule.
 #[derive(Debug, Clone)]
 struct DrawnWords {
     text: String,
