@@ -279,6 +279,20 @@ mod tests {
             panic!("no rule");
         };
         assert_eq!((patches.len(), keep.len()), (1, 0));
+        let mut several = request(&["Bash(ls *)"]);
+        several.offers.push(RuleOffer {
+            rules: vec!["Bash(ls)".to_owned(), "Bash(cd)".to_owned()],
+            asks_again: Vec::new(),
+        });
+        let form = permission_form(&several, Revision::V2025_11_25);
+        let choices = &form["requestedSchema"]["properties"]["decision"]["enum"];
+        let second = "Allow for this session (2)";
+        assert_eq!(*choices, json!([ONCE, SESSION, second, DENY]));
+        let fields = Map::from_iter([("decision".to_owned(), json!(second))]);
+        let ApprovalAnswer::Updated { patches, .. } = decided(&fields, several) else {
+            panic!("no rule");
+        };
+        assert_eq!(patches.len(), 2);
         let denied = ApprovalAnswer::Deny { reason: None };
         assert_eq!(decision(DENY), denied);
         assert_eq!(decision("yes please"), denied);

@@ -241,6 +241,40 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
 }
 
 #[test]
+fn the_choices_of_rules_are_reached_by_up_and_down() {
+    let mut bench = UiTestBench::new(80, 24);
+    bench.runs();
+    let mut asked = bash("bd sync && python3 -c 1", &["Bash(bd sync *)"]);
+    asked.offers[0].asks_again = vec!["python3 -c 1".to_owned()];
+    asked.offers.push(haft::RuleOffer {
+        rules: vec!["Bash(bd sync)".to_owned(), "Bash(x)".to_owned()],
+        asks_again: Vec::new(),
+    });
+    bench.asks(1, asked);
+    bench.wait(2_000);
+    let again = "\"always\" asks again for python3 -c 1";
+    assert!(bench.rows().contains(again), "{}", bench.rows());
+    bench.key(Key::char('a'));
+    assert!(bench.rows().contains("rule: Bash(bd sync *)"));
+    assert!(bench.rows().contains("choice 1 of 2 (Up, Down)"));
+    for key in [KeyCode::Down, KeyCode::Down, KeyCode::Up] {
+        bench.wait(100);
+        bench.key(Key::plain(key));
+    }
+    assert!(bench.rows().contains("rule: Bash(bd sync), Bash(x)"));
+    assert!(bench.rows().contains("choice 2 of 2 (Up, Down)"));
+    bench.wait(100);
+    bench.key(ENTER);
+    let answer = ApprovalAnswer::Updated {
+        input: None,
+        patches: Vec::new(),
+        keep: vec!["Bash(bd sync)".to_owned(), "Bash(x)".to_owned()],
+        scope: Some(haft::RuleScope::Session),
+    };
+    assert_eq!(answers(&mut bench), [(1, answer)]);
+}
+
+#[test]
 fn vector_14_a_reason_goes_with_a_no() {
     let mut bench = UiTestBench::new(80, 24);
     bench.runs();

@@ -5,6 +5,7 @@ mod buffers;
 mod editor;
 mod front_ends;
 mod manifest;
+mod rule_choices;
 mod schedules;
 
 use std::fs;

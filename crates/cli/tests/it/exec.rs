@@ -212,7 +212,12 @@ fn calls_ask_report_and_are_cancelled_by_lines() {
     assert_eq!(asked["type"], "permission_request", "{asked}");
     assert_eq!((&asked["id"], &asked["name"]), (&json!(1), &json!("Bash")));
     assert_eq!(asked["input"]["command"], "touch denied");
-    assert!(asked["reason"].is_string() && asked["rules"].is_array());
+    assert!(asked["reason"].is_string());
+    assert_eq!(asked["rules"], json!(["Bash(touch denied)"]));
+    assert_eq!(
+        asked["offers"],
+        json!([{"rules": ["Bash(touch denied)"], "asks_again": []}])
+    );
     let respond = |asked: &serde_json::Value, more: serde_json::Value| {
         let mut line = json!({"type": "permission_response", "request_id": asked["request_id"]});
         for (key, value) in more.as_object().unwrap() {

@@ -188,9 +188,7 @@ impl RuleSet {
     /// Declares a wrapper. The error says why it was left out.
     pub fn add_wrapper(&mut self, name: &str) -> Result<(), &'static str> {
         if !may_be_wrapper(name) {
-            return Err(
-                "a wrapper is the plain name of a program that haft has no table for",
-            );
+            return Err("a wrapper is the plain name of a program that haft has no table for");
         }
         if !self.wrappers.iter().any(|other| other == name) {
             self.wrappers.push(name.to_owned());

@@ -251,6 +251,12 @@ pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &UiStyle) -> 
             width,
         );
     }
+    let first = request.offers.first();
+    if let Some(offer) = first.filter(|offer| !offer.asks_again.is_empty()) {
+        let parts = distinct_line(&offer.asks_again.join(", "));
+        let text = format!("\"always\" asks again for {parts}");
+        put(&mut rows, &text, look.theme.faint, width);
+    }
     if let Some(confinement) = &request.confinement {
         put(
             &mut rows,

@@ -10,6 +10,7 @@
 mod answers;
 mod choice;
 mod content;
+mod edited_line;
 mod user;
 
 use std::{path::Path, time::Instant};

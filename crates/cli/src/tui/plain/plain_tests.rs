@@ -51,6 +51,31 @@ fn numbers_answer_and_nothing_else_does() {
     for line in ["", "y", "0", "5", "yes", "1 2"] {
         assert!(matches!(answer(line), AnswerStep::Again(_)), "{line:?}");
     }
+    let mut two = request(&["Bash(bd sync *)"]);
+    two.offers[0].asks_again = vec!["python3 -c 1".to_owned()];
+    two.offers.push(haft::RuleOffer {
+        rules: vec!["Bash(x)".to_owned()],
+        asks_again: Vec::new(),
+    });
+    let mut question = NumberedQuestion::permission(two);
+    let lines = question.lines();
+    let first = "2 yes, and always: Bash(bd sync *) (asks again for python3 -c 1)";
+    assert_eq!(
+        lines[lines.len() - 4..],
+        [
+            first,
+            "3 yes, and always: Bash(x)",
+            "4 no",
+            "5 no, and say why"
+        ]
+    );
+    let second = ApprovalAnswer::Updated {
+        input: None,
+        patches: Vec::new(),
+        keep: vec!["Bash(x)".to_owned()],
+        scope: None,
+    };
+    assert_eq!(question.answer("3"), AnswerStep::Done(second));
     let mut question = NumberedQuestion::permission(request(&[]));
     assert_eq!(question.answer("2"), deny(None), "no rule, one choice less");
     let mut question = NumberedQuestion::permission(request(&["Bash(x)"]));

@@ -56,6 +56,34 @@ fn the_exchange_that_programs_expect() {
 }
 
 #[test]
+fn each_choice_of_rules_is_a_suggestion() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[bash("bd-of-no-one list -a")], [text("done")]]);
+    let mut command = scripted(dir.path(), &turns);
+    command.args(["--permission-prompt-tool", "stdio"]);
+    let mut talk = Talk::new(&mut command);
+    talk.request("req_1", &json!({"subtype": "initialize", "hooks": null}));
+    talk.hear_until("control_response");
+    talk.user("hi");
+    let heard = talk.hear_until("control_request");
+    let question = heard.last().unwrap().clone();
+    let suggestions = &question["request"]["permission_suggestions"];
+    let rules = suggestions.as_array().unwrap().iter().map(|suggestion| {
+        let rule = &suggestion["rules"][0]["ruleContent"];
+        rule.as_str().unwrap().to_owned()
+    });
+    let rules: Vec<String> = rules.collect();
+    assert_eq!(rules, ["bd-of-no-one list *", "bd-of-no-one list -a"]);
+    talk.respond(
+        &question,
+        &json!({"behavior": "deny", "message": "no", "interrupt": false}),
+    );
+    talk.hear_until("result");
+    let (_, code) = talk.end();
+    assert_eq!(code, 0);
+}
+
+#[test]
 fn what_initialize_is_answered() {
     let dir = tempdir().unwrap();
     let mut talk = Talk::new(&mut scripted(dir.path(), &json!([])));

@@ -51,6 +51,39 @@ fn each_part_of_a_line_with_what_it_does_and_what_decides() {
 }
 
 #[test]
+fn all_choices_of_rules_are_in_the_json() {
+    let place = Place::new(&[]);
+    let said = verdict(&place, &["--bash", "cargo test -p core"]);
+    assert_eq!(
+        said["rules_that_would_allow"],
+        json!(["Bash(cargo test *)"])
+    );
+    assert_eq!(
+        said["offers"],
+        json!([
+            {"rules": ["Bash(cargo test *)"], "asks_again": []},
+            {"rules": ["Bash(cargo test -p core)"], "asks_again": []},
+        ])
+    );
+    let line = "bd sync && python3 -c 'print(1)'";
+    let said = verdict(&place, &["--bash", line]);
+    assert_eq!(said["rules_that_would_allow"], json!(["Bash(bd sync *)"]));
+    assert_eq!(
+        said["offers"],
+        json!([{"rules": ["Bash(bd sync *)"], "asks_again": ["python3 -c 'print(1)'"]}])
+    );
+    let page = place.says(&["permissions", "explain", "--bash", line]);
+    let partly =
+        "would partly be allowed by: Bash(bd sync *) (asks again for python3 -c 'print(1)')";
+    assert!(page.contains(partly), "{page}");
+    let said = verdict(&place, &["--bash", "python3 -c 1"]);
+    assert_eq!(
+        (&said["rules_that_would_allow"], &said["offers"]),
+        (&json!([]), &json!([]))
+    );
+}
+
+#[test]
 fn the_first_six_only_read_and_the_others_do_not() {
     let place = Place::new(&[]);
     for (at, line) in LINES.into_iter().enumerate() {
