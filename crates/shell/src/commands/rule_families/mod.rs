@@ -9,7 +9,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::{is_known, shells};
+use super::{evaluate_command, is_known, shells};
 use crate::{
     analysis::LinePart,
     arg::{Arg, ArgValue},
@@ -101,6 +101,8 @@ pub fn command_family(part: &LinePart) -> Option<CommandFamily> {
     if let Some(found) = listed(&part.argv) {
         let words = found.words();
         let kind = match found.family.kind {
+            VerbKind::LockedTool if found.starter.is_some() => return None,
+            _ if found.starter.is_some() => FamilyKind::Listed,
             VerbKind::LocalGit => FamilyKind::LocalGit,
             VerbKind::LockedTool => FamilyKind::LockedTool((*found.verbs.last()?).to_owned()),
             VerbKind::Fixed | VerbKind::Script => FamilyKind::Listed,
@@ -158,19 +160,40 @@ pub(crate) fn with_uncovered_words(argv: &[Arg], finding: CommandFinding) -> Com
 /// A command of a listed family.
 struct ListedCommand<'a> {
     family: &'static RuleFamily,
+    /// A program that no table describes, in front of the command: probably it starts the command.
+    starter: Option<&'a str>,
     name: &'a str,
     verbs: Vec<&'a str>,
     /// The words after the verbs.
     rest: &'a [Arg],
 }
 
-/// Returns the listed family of a command. Of several, the one with the most words.
+/// Returns the listed family of a command, also behind a program that no table describes.
 fn listed(argv: &[Arg]) -> Option<ListedCommand<'_>> {
     let (first, words) = argv.split_first()?;
     let ArgValue::Literal(name) = &first.value else {
         return None;
     };
+    if !is_plain_name(name) || has_other_rules(name) {
+        return listed_directly(argv);
+    }
+    Some(ListedCommand {
+        starter: Some(name),
+        ..listed_directly(words)?
+    })
+}
+
+/// Returns the listed family of a command. Of several, the one with the most words.
+fn listed_directly(argv: &[Arg]) -> Option<ListedCommand<'_>> {
+    let (first, words) = argv.split_first()?;
+    let ArgValue::Literal(name) = &first.value else {
+        return None;
+    };
     let base = tool_name(name)?;
+    let words = match base {
+        "git" => after_harmless_options(words),
+        _ => words,
+    };
     let families = FAMILIES.iter();
     let families = families.filter(|family| has_word(family.programs, base));
     let found = families.filter_map(|family| {
@@ -178,6 +201,7 @@ fn listed(argv: &[Arg]) -> Option<ListedCommand<'_>> {
         let rest = words.get(verbs.len()..)?;
         Some(ListedCommand {
             family,
+            starter: None,
             name,
             verbs,
             rest,
@@ -187,6 +211,20 @@ fn listed(argv: &[Arg]) -> Option<ListedCommand<'_>> {
         // A fixed word is closer than a name.
         (found.verbs.len(), found.family.kind == VerbKind::Fixed)
     })
+}
+
+/// Returns git's arguments after the options before the subcommand that a rule for the subcommand
+/// ignores.
+fn after_harmless_options(words: &[Arg]) -> &[Arg] {
+    let mut rest = words;
+    while let Some((first, behind)) = rest.split_first() {
+        rest = match first.text() {
+            Some("--no-pager" | "-P") => behind,
+            Some("-C") => behind.get(1..).unwrap_or_default(),
+            _ => break,
+        };
+    }
+    rest
 }
 
 /// Returns the name of a program of the system or of the project's installed tools.
@@ -235,7 +273,10 @@ impl RuleFamily {
 
 impl ListedCommand<'_> {
     fn words(&self) -> String {
-        let mut words = self.name.to_owned();
+        let mut words = match self.starter {
+            Some(starter) => format!("{starter} {}", self.name),
+            None => self.name.to_owned(),
+        };
         for verb in &self.verbs {
             words.push(' ');
             words.push_str(verb);
@@ -405,7 +446,23 @@ fn unknown_program(part: &LinePart) -> Option<String> {
     };
     let is_plain = is_plain_name(name) && is_plain_name(verb) && !has_word(EXACT_VERBS, verb);
     let starts_none = part.finding.starts.is_empty() && part.opaque_reason().is_none();
-    (!has_other_rules(name) && is_plain && starts_none).then(|| format!("{name} {verb}"))
+    if has_other_rules(name) || !is_plain || !starts_none {
+        return None;
+    }
+    if !is_listed_program(verb) {
+        return Some(format!("{name} {verb}"));
+    }
+    // Probably it starts the program that the second word names. A rule must not cover every command
+    // of that program.
+    let (inner, third) = (part.argv.get(1..)?, part.argv.get(2)?.text()?);
+    let reads = evaluate_command(verb, inner).verdict == EffectVerdict::ReadOnly;
+    (reads && is_plain_name(third)).then(|| format!("{name} {verb} {third}"))
+}
+
+/// Returns whether rules about this program distinguish its commands.
+fn is_listed_program(name: &str) -> bool {
+    let mut lists = FAMILIES.iter().map(|family| family.programs);
+    has_word(NEVER, name) || has_word(EXACT_ONLY, name) || lists.any(|list| has_word(list, name))
 }
 
 /// Returns whether a table describes the program.
@@ -416,12 +473,8 @@ fn has_other_rules(name: &str) -> bool {
         || is_reserved(name)
         || shells::is_loader(name)
         || super::package_launchers::is_launcher(name)
-        || [NEVER, EXACT_ONLY]
-            .iter()
-            .any(|list| has_word(list, name) || has_word(list, base))
-        || FAMILIES
-            .iter()
-            .any(|family| has_word(family.programs, name))
+        || is_listed_program(name)
+        || is_listed_program(base)
 }
 
 fn has_word(list: &str, word: &str) -> bool {
