@@ -27,7 +27,7 @@ const MAX_COUNT: usize = 5;
 
 /// The maximum length of a proposed rule, in characters. Users do not read longer ones before they
 /// agree.
-const MAX_RULE: usize = 200;
+pub(super) const MAX_RULE: usize = 200;
 
 /// The maximum number of parts that are named as asking again.
 const MAX_NAMED_PARTS: usize = 3;
@@ -35,7 +35,8 @@ const MAX_NAMED_PARTS: usize = 3;
 /// A rule that is proposed for a part.
 struct ProposedRule {
     text: String,
-    is_local_git: bool,
+    /// For a local git write: the text in front of `git`.
+    before_git: Option<String>,
 }
 
 /// The proposals for the parts of a line that ask.
@@ -115,7 +116,10 @@ impl LineProposals<'_> {
         let tried = self.with_rules(std::slice::from_ref(&text))?;
         is_part_covered(&tried, self.facts, self.shell, at).then_some(ProposedRule {
             text,
-            is_local_git: family.kind == FamilyKind::LocalGit,
+            before_git: match family.kind {
+                FamilyKind::LocalGit(starter) => Some(starter),
+                FamilyKind::Listed | FamilyKind::LockedTool(_) | FamilyKind::UnknownProgram => None,
+            },
         })
     }
 
@@ -125,7 +129,7 @@ impl LineProposals<'_> {
             family.or_else(|| {
                 Some(ProposedRule {
                     text: self.exact_part(*at)?,
-                    is_local_git: false,
+                    before_git: None,
                 })
             })
         });
@@ -135,15 +139,19 @@ impl LineProposals<'_> {
                 needed.push(rule);
             }
         }
-        let others = needed.iter().filter(|rule| !rule.is_local_git).count();
-        if others == needed.len() || others + LOCAL_GIT.len() > MAX_COUNT {
-            return needed.into_iter().map(|rule| rule.text).collect();
-        }
-        let git = LOCAL_GIT
-            .iter()
-            .map(|words| format!("{}({words} *)", RuleClass::Commands.word()));
-        let others = needed.into_iter().filter(|rule| !rule.is_local_git);
-        git.chain(others.map(|rule| rule.text)).collect()
+        let before_git = needed.iter().find_map(|rule| rule.before_git.clone());
+        let (git, others): (Vec<ProposedRule>, Vec<ProposedRule>) = needed
+            .into_iter()
+            .partition(|rule| rule.before_git.is_some() && rule.before_git == before_git);
+        let mut rules: Vec<String> = match before_git {
+            Some(before) if others.len() + LOCAL_GIT.len() <= MAX_COUNT => LOCAL_GIT
+                .iter()
+                .map(|words| format!("{}({before}{words} *)", RuleClass::Commands.word()))
+                .collect(),
+            _ => git.into_iter().map(|rule| rule.text).collect(),
+        };
+        rules.extend(others.into_iter().map(|rule| rule.text));
+        rules
     }
 
     /// Returns the rule with the exact words of one part, if these mean the same in another line.

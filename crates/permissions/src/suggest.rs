@@ -11,16 +11,12 @@ use serde_json::{Value, json};
 use super::{
     CallFacts, DecisionBehavior, List, PatternBases, Policy, RuleSource, SettingsScope, decide,
     protected_files::is_systems_own,
-    rule_offers::line_offers,
+    rule_offers::{MAX_RULE, line_offers},
     rules::{RuleClass, in_url},
 };
 
 /// The parameter of tools that run a command line unchanged.
 const LINE: &str = "command";
-
-/// The maximum length of a suggested rule, in characters. Users do not read longer ones before they
-/// agree.
-const MAX_RULE: usize = 200;
 
 /// Returns the choices of rules for a call, the best first, after testing what they allow.
 pub fn suggest(policy: &Policy, facts: &CallFacts, bases: &PatternBases) -> Vec<RuleOffer> {

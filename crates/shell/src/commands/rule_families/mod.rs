@@ -88,8 +88,9 @@ pub struct CommandFamily {
 pub enum FamilyKind {
     /// The table lists it.
     Listed,
-    /// A local git write, which is offered with [`LOCAL_GIT`].
-    LocalGit,
+    /// A local git write, which is offered with [`LOCAL_GIT`]. The text is the program in front of
+    /// git that probably starts it, with a space; empty if there is none.
+    LocalGit(String),
     /// A tool that `npx` starts. It is a family only if the project has installed this tool.
     LockedTool(String),
     /// A program that no table describes, with a plain second word.
@@ -101,9 +102,11 @@ pub fn command_family(part: &LinePart) -> Option<CommandFamily> {
     if let Some(found) = listed(&part.argv) {
         let words = found.words();
         let kind = match found.family.kind {
+            VerbKind::LocalGit => {
+                let starter = found.starter.map(|starter| format!("{starter} "));
+                FamilyKind::LocalGit(starter.unwrap_or_default())
+            }
             VerbKind::LockedTool if found.starter.is_some() => return None,
-            _ if found.starter.is_some() => FamilyKind::Listed,
-            VerbKind::LocalGit => FamilyKind::LocalGit,
             VerbKind::LockedTool => FamilyKind::LockedTool((*found.verbs.last()?).to_owned()),
             VerbKind::Fixed | VerbKind::Script => FamilyKind::Listed,
         };

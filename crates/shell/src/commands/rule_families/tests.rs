@@ -163,10 +163,12 @@ fn the_kind_says_how_a_family_is_offered() {
     for words in LOCAL_GIT {
         assert_eq!(
             kind(&format!("{words} x")),
-            Some(FamilyKind::LocalGit),
+            Some(FamilyKind::LocalGit(String::new())),
             "{words}"
         );
     }
+    let starter = FamilyKind::LocalGit("rtk ".to_owned());
+    assert_eq!(kind("rtk git add a"), Some(starter));
     assert_eq!(kind("git stash"), Some(FamilyKind::Listed));
     assert_eq!(
         kind("npx tsc -p ."),
@@ -284,7 +286,7 @@ fn drawn(family: &'static RuleFamily) -> BoxedStrategy<DrawnWords> {
     };
     // No family lists these, nor an option that they abbreviate.
     let flags = prop::sample::select(vec!["--quux", "--quux=1", "--quux=/etc", "-9"]);
-    let mut all = vec![flags.prop_map(move |text| covered(text)).boxed()];
+    let mut all = vec![flags.prop_map(covered).boxed()];
     let is_single = family.is_single;
     let operands = prop::sample::select(vec!["src/x", "a.txt", "/tmp/x", "name"]);
     let operands = operands.prop_map(move |text| DrawnWords {
@@ -306,7 +308,7 @@ fn drawn(family: &'static RuleFamily) -> BoxedStrategy<DrawnWords> {
         });
         all.push(texts.boxed());
         let plain = prop::sample::select(vec!["X=1", "CC=clang", "'a b'"]);
-        all.push(plain.prop_map(move |text| covered(text)).boxed());
+        all.push(plain.prop_map(covered).boxed());
     }
     if !family.uncovered.is_empty() {
         let attached = prop::sample::select(vec!["", "=x", "=/etc/x"]);
