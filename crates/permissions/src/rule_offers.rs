@@ -1,7 +1,7 @@
 //! The rules that a question about a command line offers: for each part that asks, its family first
 //! and its exact words second.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, path::PathBuf, sync::Arc};
 
 use haft_contract::RuleOffer;
 use haft_shell::{
@@ -29,6 +29,9 @@ const MAX_COUNT: usize = 5;
 /// agree.
 pub(super) const MAX_RULE: usize = 200;
 
+/// The maximum number of parts for which families are tried.
+const MAX_TRIED: usize = 32;
+
 /// The maximum number of parts that are named as asking again.
 const MAX_NAMED_PARTS: usize = 3;
 
@@ -45,6 +48,8 @@ struct LineProposals<'a> {
     facts: &'a CallFacts,
     bases: &'a PatternBases,
     shell: &'a ShellFacts,
+    /// Whether the project has a tool, by directory and name.
+    tools: RefCell<HashMap<(PathBuf, String), bool>>,
 }
 
 /// Returns the choices of rules for a command line, the best first, after testing what they allow.
@@ -62,13 +67,20 @@ pub(super) fn line_offers(
         facts,
         bases,
         shell,
+        tools: RefCell::default(),
     };
     let asking: Vec<usize> = line.uncovered(policy);
     if asking.is_empty() {
         return Vec::new();
     }
-    let families: Vec<Option<ProposedRule>> =
-        asking.iter().map(|at| line.family_rule(*at)).collect();
+    let families: Vec<Option<ProposedRule>> = asking
+        .iter()
+        .enumerate()
+        .map(|(count, at)| match count < MAX_TRIED {
+            true => line.family_rule(*at),
+            false => None,
+        })
+        .collect();
     let has_family = families.iter().any(Option::is_some);
     let mut choices = Vec::new();
     if has_family {
@@ -107,8 +119,14 @@ impl LineProposals<'_> {
         let part = self.shell.analysis.parts.get(at)?;
         let family = command_family(part)?;
         if let FamilyKind::LockedTool(tool) = &family.kind {
-            let is_installed = |place: &PathBuf| has_tool(place, &self.policy.roots, tool);
-            if !part.cwd.as_ref()?.iter().all(is_installed) {
+            let mut tools = self.tools.borrow_mut();
+            let mut is_installed = |place: &PathBuf| {
+                let key = (place.clone(), tool.clone());
+                *tools
+                    .entry(key)
+                    .or_insert_with(|| has_tool(place, &self.policy.roots, tool))
+            };
+            if !part.cwd.as_ref()?.iter().all(&mut is_installed) {
                 return None;
             }
         }

@@ -89,7 +89,7 @@ pub enum FamilyKind {
     /// The table lists it.
     Listed,
     /// A local git write, which is offered with [`LOCAL_GIT`]. The text is the program in front of
-    /// git that probably starts it, with a space; empty if there is none.
+    /// git that probably starts it, with a space, if any.
     LocalGit(String),
     /// A tool that `npx` starts. It is a family only if the project has installed this tool.
     LockedTool(String),
@@ -171,7 +171,7 @@ struct ListedCommand<'a> {
     rest: &'a [Arg],
 }
 
-/// Returns the listed family of a command, also behind a program that no table describes.
+/// Returns the listed family of a command, also after a program that no table describes.
 fn listed(argv: &[Arg]) -> Option<ListedCommand<'_>> {
     let (first, words) = argv.split_first()?;
     let ArgValue::Literal(name) = &first.value else {
