@@ -121,7 +121,7 @@ fn undo(history: &UndoHistory, which: &UndoSelection, seed: u64) -> Option<Strin
             undone.unit
         }
         Err(JournalError::Undo(UndoError::Nothing)) => None,
-        Err(error) => panic!("seed {seed}: {error}"),
+        Err(error) => panic!("{which:?}, seed {seed}: {error}"),
     }
 }
 
@@ -142,9 +142,7 @@ async fn undo_restores_the_tree_and_undo_of_the_undo_the_end_of_the_command() {
         true => 5000,
         false => 500,
     };
-    let only = env::var("EXACT_UNDO_ONLY")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
+    let only = env::var(ONLY).ok().and_then(|seed| seed.parse().ok());
     let folder = folder();
     let root = project(folder.path());
     let sandbox = sandbox(folder.path(), Mechanism::Namespaces);
