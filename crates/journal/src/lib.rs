@@ -13,6 +13,7 @@
 //!   write, and how that is undone.
 //! - [`SnapshotScope`], [`CommandBaseline`]: the changes of a shell command, found by a scan before
 //!   and after it, and undone like the changes of file tools.
+//! - [`WitnessUnit`]: the same for a command whose changes the sandbox witnesses; no scan is needed.
 //! - `editor_buffers`: unsaved text in an editor.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.

@@ -101,7 +101,7 @@ impl UndoTotals {
     }
 }
 
-/// Returns the limit of kept files. Those that exist count as free space.
+/// Returns the limit of kept files. Their space is treated as free.
 fn max_pinned(limits: &UndoLimits, folder: &Path, pinned: u64) -> u64 {
     limits.pinned.unwrap_or_else(|| {
         let free = rustix::fs::statvfs(folder).ok();

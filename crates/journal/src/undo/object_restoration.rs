@@ -1,9 +1,9 @@
 //! Restoring trees by the identities of their entries: moved directories, hard links, and names
 //! that other entries took.
 //!
-//! 1. Deepest first, entries that must leave their path are set aside, if another path needs them,
-//!    or stored in the folder of the undo.
-//! 2. Parents first, each free path gets its entry: set aside, stored, a hard link, or a new one.
+//! 1. Deepest first, entries that must leave their path are moved to a staging directory, if another
+//!    path needs them, or to the folder of the undo.
+//! 2. Parents first, each free path gets its entry: staged, stored, a hard link, or a new one.
 //! 3. Files and directories get their content and their metadata. A file with several names is
 //!    written in place, so that all of them share the content.
 
@@ -26,26 +26,26 @@ pub(super) struct ObjectRestoration<'a> {
     pub(super) store: &'a UndoStore,
     /// The name of temporary files and directories.
     pub(super) temporary: &'a str,
-    /// The places of entries that an interrupted restoration has set aside.
-    pub(super) set_aside: HashMap<FileId, PathBuf>,
+    /// The places of entries that an interrupted restoration has staged.
+    pub(super) staged: HashMap<FileId, PathBuf>,
 }
 
-/// Where the entry for a path comes from.
+/// The present place of the entry for a path.
 #[derive(Debug, Clone)]
 enum EntrySource {
     /// It is outside the tree, and moves with its last use.
-    Aside(PathBuf),
+    Outside(PathBuf),
     /// It is in the tree; only a hard link is possible.
     InPlace(PathBuf),
 }
 
 struct RestorationState<'t> {
     sources: HashMap<FileId, EntrySource>,
-    /// How often the target tree still needs each object.
+    /// The number of paths that still need each object.
     uses: HashMap<FileId, usize>,
     /// The states of objects in the present tree.
     present: HashMap<FileId, &'t RecordState>,
-    /// Directories for entries that are set aside, by device.
+    /// The staging directories by device.
     staging: BTreeMap<u64, PathBuf>,
     /// Paths with a file that was created with its content.
     complete: HashSet<&'t Path>,
@@ -73,14 +73,14 @@ impl ObjectRestoration<'_> {
         let (staying, leaving): (Vec<&RestoreTask>, Vec<&RestoreTask>) =
             (sorted.iter().copied()).partition(|task| stays.contains(task.path.as_path()));
         let mut state = RestorationState::new(&staying, &leaving);
-        for (id, path) in std::mem::take(&mut self.set_aside) {
+        for (id, path) in std::mem::take(&mut self.staged) {
             if let Some(parent) = path.parent()
                 && let Ok(found) = fs::symlink_metadata(parent)
             {
                 let device = Stamp::from_metadata(&found).device;
                 state.staging.insert(device, parent.to_path_buf());
             }
-            state.sources.insert(id, EntrySource::Aside(path));
+            state.sources.insert(id, EntrySource::Outside(path));
         }
         for task in leaving.iter().rev().filter(|task| task.now.is_present()) {
             self.remove(task, &sorted, &mut state)?;
@@ -139,7 +139,7 @@ impl ObjectRestoration<'_> {
             }
             let aside = self.staging(task, sorted, state)?.join(object_name(id));
             move_entry(&at, &aside).map_err(io)?;
-            state.sources.insert(id, EntrySource::Aside(aside));
+            state.sources.insert(id, EntrySource::Outside(aside));
             return Ok(());
         }
         match &task.now {
@@ -209,7 +209,7 @@ impl ObjectRestoration<'_> {
         let known = task.to_id.and_then(|id| state.sources.get(&id).cloned());
         let kept = task.to.kept_below(self.store.kept_folder());
         let kept = kept.filter(|path| path.symlink_metadata().is_ok());
-        let source = known.or_else(|| Some(EntrySource::Aside(kept?.to_path_buf())));
+        let source = known.or_else(|| Some(EntrySource::Outside(kept?.to_path_buf())));
         let uses = task.to_id.and_then(|id| state.uses.get_mut(&id));
         let is_last = uses.is_none_or(|uses| {
             *uses = uses.saturating_sub(1);
@@ -221,7 +221,7 @@ impl ObjectRestoration<'_> {
                 there.link_to(&at).map_err(io)?;
                 return Ok(());
             }
-            Some(EntrySource::Aside(path)) => {
+            Some(EntrySource::Outside(path)) => {
                 let there = TargetDirectory::open(&path).map_err(io)?;
                 match is_last {
                     true => there.move_to(&at, ReplacePolicy::MustNotExist),
@@ -232,7 +232,7 @@ impl ObjectRestoration<'_> {
                     let source = EntrySource::InPlace(task.path.clone());
                     state.sources.insert(id, source);
                 } else if let Some(id) = task.to_id {
-                    state.sources.insert(id, EntrySource::Aside(path));
+                    state.sources.insert(id, EntrySource::Outside(path));
                 }
                 return Ok(());
             }
@@ -429,7 +429,7 @@ pub(super) fn temporary_file(temporary: &str) -> String {
     temporary.replacen(".tmp", "-file.tmp", 1)
 }
 
-/// The name of an entry that is set aside or stored.
+/// The name of a staged or stored entry.
 pub(super) fn object_name(id: FileId) -> String {
     let (seconds, rest) = id.born.unwrap_or_default();
     format!("{:x}-{:x}-{seconds:x}-{rest:x}", id.device, id.inode)
@@ -446,7 +446,7 @@ fn make_private_parents(path: &Path) -> io::Result<()> {
     builder.create(path.parent().unwrap_or(Path::new("/")))
 }
 
-/// Gives the owner of a directory the permission to change its entries. It gets its mode at the end.
+/// Lets the owner of a directory change its entries. The directory gets its mode at the end.
 fn open_directory(task: &RestoreTask) -> Result<(), JournalError> {
     const OPEN: u32 = 0o700;
     let (RecordState::Directory { .. }, Some(seen)) = (&task.now, &task.seen) else {

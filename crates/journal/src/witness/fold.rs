@@ -38,7 +38,7 @@ pub(crate) struct FoldedUnit {
 /// The state of a file before the command.
 #[derive(Debug, Clone)]
 enum FileBefore {
-    /// Its content is known by hash.
+    /// The hash of its content is known.
     Known(RecordState),
     /// It was removed, and is stored.
     Kept(RecordState),

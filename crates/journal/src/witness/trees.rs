@@ -36,7 +36,7 @@ pub(super) struct TouchedTrees {
     pub(super) unread: Vec<(PathBuf, String)>,
 }
 
-/// What is on one side of a path.
+/// The entry of a path in one of the trees.
 pub(super) enum TreeSide<T> {
     Known(T),
     /// The directory of the path was moved with its contents.

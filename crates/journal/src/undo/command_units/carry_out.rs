@@ -99,19 +99,19 @@ impl UndoHistory {
         Ok(unit)
     }
 
-    /// Restores all paths. `set_aside` has the entries that an interrupted restoration set aside.
+    /// Restores all paths. `staged` has the entries that an interrupted restoration staged.
     pub(super) fn run_tasks(
         &self,
         tasks: &[RestoreTask],
         temporary: &str,
-        set_aside: HashMap<FileId, PathBuf>,
+        staged: HashMap<FileId, PathBuf>,
     ) -> Result<Vec<(PathBuf, String)>, JournalError> {
         let store = self.store();
         if is_identified(tasks) {
             let restoration = ObjectRestoration {
                 store,
                 temporary,
-                set_aside,
+                staged,
             };
             return restoration.run(tasks);
         }

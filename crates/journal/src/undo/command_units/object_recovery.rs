@@ -1,5 +1,5 @@
 //! Recovery of an undo by identities after an error or a crash: each entry is found by its
-//! identity, at its old path, its new path, set aside or stored.
+//! identity, at its old path, its new path, staged or stored.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -41,7 +41,7 @@ impl UndoHistory {
             }
         }
         if failed.is_empty()
-            && let Err(_) = self.run_tasks(&tasks, temporary, set_aside(swept, temporary))
+            && let Err(_) = self.run_tasks(&tasks, temporary, staged_entries(swept, temporary))
         {
             failed.extend(tasks.into_iter().map(|task| task.path));
         }
@@ -161,11 +161,11 @@ impl UndoHistory {
             }
             all.push(self.object_state(one, &looked, identity(&one.path)));
         }
-        let is_aside = !set_aside(swept, temporary).is_empty();
+        let is_staged = !staged_entries(swept, temporary).is_empty();
         let verdict = match decide(&all) {
             RecoveryVerdict::Unclear => return Ok(RecoveryVerdict::Unclear),
-            RecoveryVerdict::Completed if is_aside || all.is_empty() => RecoveryVerdict::Reverted,
-            RecoveryVerdict::NeverHappened if is_aside || all.is_empty() => {
+            RecoveryVerdict::Completed if is_staged || all.is_empty() => RecoveryVerdict::Reverted,
+            RecoveryVerdict::NeverHappened if is_staged || all.is_empty() => {
                 RecoveryVerdict::Reverted
             }
             verdict => verdict,
@@ -226,8 +226,8 @@ fn staging_directories<'s>(
         .map(move |parent| parent.join(temporary))
 }
 
-/// Returns the entries that an interrupted restoration set aside.
-fn set_aside(swept: &[PathChangeRecord], temporary: &str) -> HashMap<FileId, PathBuf> {
+/// Returns the entries that an interrupted restoration staged.
+fn staged_entries(swept: &[PathChangeRecord], temporary: &str) -> HashMap<FileId, PathBuf> {
     let ids = swept.iter().filter_map(|one| one.before_id);
     let names: HashMap<String, FileId> = ids.map(|id| (object_name(id), id)).collect();
     let mut found = HashMap::new();

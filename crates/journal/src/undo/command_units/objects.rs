@@ -1,5 +1,5 @@
-//! What an undo by identities stores before it begins: entries that it removes are moved to a
-//! folder of the undo, and not copied.
+//! The preparation of an undo by identities: entries that it removes are moved to a folder of the
+//! undo, and not copied.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
