@@ -108,9 +108,14 @@ fn undo_file(
     for (history, unit) in changes(histories)? {
         let files = unit.files.iter().map(|file| file.real.clone());
         let files: Vec<PathBuf> = files.filter(|file| file.starts_with(&path)).collect();
-        if is_in_effect(&unit) && unit.undoes.is_empty() && !files.is_empty() {
-            return Ok(history.revert_paths(ticket, &unit.id, &files)?);
+        if !is_in_effect(&unit) || !unit.undoes.is_empty() || files.is_empty() {
+            continue;
         }
+        if files.len() == unit.files.len() {
+            let whole = UndoSelection::Unit(unit.id);
+            return Ok(history.undo(ticket, &whole, UndoMode::Apply)?);
+        }
+        return Ok(history.revert_paths(ticket, &unit.id, &files)?);
     }
     anyhow::bail!("no change of {} can be undone", path.display())
 }

@@ -117,7 +117,9 @@ impl UnitFold<'_> {
         // If a file lost or got another name, its record is needed to link that name.
         let has_same_names = before_id
             .is_none_or(|id| self.trees.before_paths.get(&id) == self.trees.after_paths.get(&id));
-        let is_in_place = is_same && has_same_names && !self.trees.is_below_change(path);
+        // The entries of a new directory go with it, even if they are equal to the old ones.
+        let is_below_change = self.trees.is_below_change(path);
+        let is_in_place = is_same && has_same_names && !is_below_change;
         let before = match before {
             TreeSide::Absent => RecordState::Absent,
             TreeSide::Carried => RecordState::Carried,
@@ -136,7 +138,8 @@ impl UnitFold<'_> {
         let is_nothing = !before.is_present() && !after.is_present();
         let is_unchanged =
             is_same_but_twin(&before, &after) || is_same_but_time_of_directory(&before, &after);
-        let keeps_place = is_in_place || (!is_same && !self.is_elsewhere(before_id, after_id));
+        let keeps_place = is_in_place
+            || (!is_same && !is_below_change && !self.is_elsewhere(before_id, after_id));
         if is_nothing || (is_unchanged && keeps_place) {
             return Ok(None);
         }

@@ -189,6 +189,10 @@ const WRITE_OTHERS: [(&str, &str); 22] = [
         "a page in the folder of the session",
     ),
     ("crates/tools/src/worktree/marker.rs", "a lock"),
+    (
+        "crates/witness/src/folder.rs",
+        "the log of what a command changes, in the folder of the session",
+    ),
 ];
 
 #[test]

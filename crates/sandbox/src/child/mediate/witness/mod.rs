@@ -138,7 +138,7 @@ impl ChangeWitness {
 
     /// Records a name that is about to get another entry, or none.
     pub(super) fn name_changes(&self, place: &NameLocation) {
-        if self.root_of(&place.path).is_none() {
+        if self.root_above(&place.path).is_none() {
             return;
         }
         let Some(parent) = FileId::of(&place.directory, OsStr::new("")) else {
@@ -165,7 +165,7 @@ impl ChangeWitness {
 
     /// Records a file that is about to lose a name: it is removed, or another file replaces it.
     pub(super) fn entry_goes(&self, place: &NameLocation) {
-        let Some(root) = self.root_of(&place.path) else {
+        let Some(root) = self.root_above(&place.path) else {
             return;
         };
         let Some(mut entry) = WitnessedEntry::of(&place.directory, &place.name) else {
@@ -305,6 +305,12 @@ impl ChangeWitness {
     /// Records that a change was not carried out.
     pub(super) fn failed(&self, line: u64) {
         self.write(WitnessedChange::Failed { line });
+    }
+
+    /// Like [`Self::root_of`], but `None` for the recorded directory itself: a command can neither
+    /// remove nor replace it.
+    fn root_above(&self, path: &Path) -> Option<(&Path, &OwnedFd)> {
+        self.root_of(path).filter(|(root, _)| *root != path)
     }
 
     /// Returns the recorded directory that contains a path, and its handle.
