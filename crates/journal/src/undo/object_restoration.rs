@@ -62,7 +62,7 @@ impl ObjectRestoration<'_> {
         let mut sorted: Vec<&RestoreTask> = tasks.iter().collect();
         sorted.sort_by(|a, b| a.path.cmp(&b.path));
         let sync = tasks.len() <= SYNCED_SINGLY;
-        let times = times_above(&sorted);
+        let times = stamps_above(&sorted);
         for task in &sorted {
             open_directory(task)?;
         }
@@ -108,9 +108,15 @@ impl ObjectRestoration<'_> {
                 _ => {}
             }
         }
-        for (path, mtime) in times {
-            // The directory itself is not part of the restoration, so an error is ignored.
-            let _ = TargetDirectory::open(&path).and_then(|directory| directory.set_mtime(mtime));
+        for (path, stamp) in times {
+            // The directory itself is not part of the restoration, so an error is ignored. Another
+            // entry may have its path now.
+            if let Ok(directory) = TargetDirectory::open(&path)
+                && let Ok(Some(now)) = directory.stamp()
+                && now.same_object(&stamp)
+            {
+                let _ = directory.set_mtime(super::record::nanoseconds(stamp.mtime_ns));
+            }
         }
         if !sync {
             self.store.sync_all();
@@ -492,15 +498,14 @@ fn restore_directory(
     Ok(())
 }
 
-/// Returns the times of directories that change only because entries in them change.
-fn times_above(sorted: &[&RestoreTask]) -> BTreeMap<PathBuf, i64> {
+/// Returns the stamps of directories whose times change only because entries in them change.
+fn stamps_above(sorted: &[&RestoreTask]) -> BTreeMap<PathBuf, Stamp> {
     let mut above = BTreeMap::new();
     for parent in sorted.iter().filter_map(|task| task.path.parent()) {
         if !above.contains_key(parent)
             && let Ok(Some(stamp)) = TargetDirectory::open(parent).and_then(|one| one.stamp())
         {
-            let mtime = super::record::nanoseconds(stamp.mtime_ns);
-            above.insert(parent.to_path_buf(), mtime);
+            above.insert(parent.to_path_buf(), stamp);
         }
     }
     for task in sorted {

@@ -119,7 +119,7 @@ impl LogSummary {
                     exchange,
                 } => {
                     let (from, to) = (from.as_path(), to.as_path());
-                    if at == last && FileId::of(CWD, to.as_os_str()) != Some(*id) {
+                    if at == last && !is_carried_out(from, to, *id, *exchange, &mut tree) {
                         continue;
                     }
                     match exchange {
@@ -197,4 +197,18 @@ fn present_path(tree: &LogTree, directory: DirectoryIndex) -> Option<PathBuf> {
         None => is_directory,
     };
     (is_directory && is_same && !is_behind_link(&path)).then_some(path)
+}
+
+/// Returns whether the move in the last line was carried out. Later changes that need no line may
+/// have removed or moved a file, but a directory is at its first path only if it was not moved.
+fn is_carried_out(from: &Path, to: &Path, id: FileId, exchange: bool, tree: &mut LogTree) -> bool {
+    let is_at = |path: &Path, id: FileId| FileId::of(CWD, path.as_os_str()) == Some(id);
+    let (first, second) = (tree.locate(from), tree.locate(to));
+    if exchange
+        && tree.id(first) != Some(id)
+        && let Some(directory) = tree.id(second)
+    {
+        return !is_at(to, directory);
+    }
+    !is_at(from, id)
 }
