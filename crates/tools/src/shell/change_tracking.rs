@@ -48,7 +48,8 @@ pub(crate) struct ChangeReport {
     pub(crate) notes: Vec<String>,
     /// The reason why a scan did not find the changes, or not all of them.
     pub(crate) uncovered: Option<String>,
-    pub(crate) undo: UndoCoverage,
+    /// The coverage by undo; `None` if nothing changed.
+    pub(crate) undo: Option<UndoCoverage>,
 }
 
 /// The coverage of a command's changes by undo.
@@ -76,8 +77,11 @@ impl fmt::Display for UndoCoverage {
 }
 
 impl UndoCoverage {
-    fn new(changed: &CommandChanges, is_witnessed: bool, cwd: &Path) -> Self {
-        match (&changed.uncovered, changed.not_restorable.first()) {
+    fn new(changed: &CommandChanges, is_witnessed: bool, cwd: &Path) -> Option<Self> {
+        if *changed == CommandChanges::default() {
+            return None;
+        }
+        Some(match (&changed.uncovered, changed.not_restorable.first()) {
             (Some(why), _) if changed.unit.is_none() => Self::None(why.clone()),
             (Some(why), _) => Self::Partial(why.clone()),
             (None, Some((path, why))) => {
@@ -89,7 +93,7 @@ impl UndoCoverage {
             }
             (None, None) if is_witnessed => Self::Exact,
             (None, None) => Self::Scanned,
-        }
+        })
     }
 }
 
@@ -244,8 +248,7 @@ pub(crate) async fn record_changes(
         }
         let undo = UndoCoverage::new(&changed, is_witnessed, &cwd);
         let mut notes = Vec::new();
-        if let (true, UndoCoverage::Partial(why) | UndoCoverage::None(why)) = (is_witnessed, &undo)
-        {
+        if is_witnessed && let Some(UndoCoverage::Partial(why) | UndoCoverage::None(why)) = &undo {
             notes.push(format!(
                 "Undo does not cover everything that the command changed: {why}."
             ));

@@ -188,7 +188,7 @@ impl CommandRun<'_> {
             .uncovered
             .and_then(|why| self.shell.take_undo_warning(&why));
         due.notes.extend(uncovered);
-        due.undo = Some(said.undo);
+        due.undo = said.undo;
         Ok(())
     }
 
