@@ -138,8 +138,8 @@ impl UnitFold<'_> {
         let is_nothing = !before.is_present() && !after.is_present();
         let is_unchanged =
             is_same_but_twin(&before, &after) || is_same_but_time_of_directory(&before, &after);
-        let keeps_place = is_in_place
-            || (!is_same && !is_below_change && !self.is_elsewhere(before_id, after_id));
+        let is_other = !is_same && !self.is_elsewhere(before_id, after_id);
+        let keeps_place = is_in_place || (is_other && !is_below_change);
         if is_nothing || (is_unchanged && keeps_place) {
             return Ok(None);
         }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use haft_journal::{Journal, UndoHistory, UndoMode, UndoSelection};
+use haft_journal::{Journal, UndoHistory, UndoMode, UndoSelection, UnitSummary};
 
 use super::guard::{Kill, Killed, TestGuard, can_rename, xattrs};
 use crate::ticket;
@@ -249,6 +250,20 @@ fn step(guard: &mut TestGuard, root: &Path, numbers: &mut Numbers) -> Result<Str
     })
 }
 
+/// Lists the units when all are recovered. A process that another test forks holds their locks until
+/// it executes its program.
+pub(crate) fn list_recovered(history: &UndoHistory) -> Vec<UnitSummary> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let listed = history.list(10).unwrap();
+        let mut live = fs::read_dir(history.folder().join("live")).unwrap();
+        if live.next().is_none() || Instant::now() >= deadline {
+            return listed;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// What a run does with one unit.
 fn run(seed: u64) {
     let mut numbers = Numbers(seed);
@@ -298,7 +313,7 @@ fn run(seed: u64) {
         drop(journal);
         UndoHistory::open(&undo)
     };
-    let listed = history.list(10).unwrap();
+    let listed = list_recovered(&history);
     let Some(unit) = listed.first() else {
         assert!(
             before == after,
