@@ -143,6 +143,7 @@ pub fn effect_text(effect: &Effect) -> String {
         Effect::Net(None) => "contacts a host".to_owned(),
         Effect::Service(service) => service.reason().trim_start_matches("it ").to_owned(),
         Effect::Env(name) => format!("sets {name}"),
+        Effect::Irreversible(why) => why.trim_start_matches("it ").to_owned(),
         Effect::Opaque(why) => format!("runs unknown code: {why}"),
     }
 }

@@ -240,7 +240,11 @@ fn paths_of(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
                 },
             ),
             Effect::Write(write) => (&write.path, PathAccess::Write(write.kind)),
-            Effect::Net(_) | Effect::Service(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
+            Effect::Net(_)
+            | Effect::Service(_)
+            | Effect::Env(_)
+            | Effect::Irreversible(_)
+            | Effect::Opaque(_) => continue,
         };
         let free = match access {
             PathAccess::Read { .. } => is_stream,
@@ -320,7 +324,11 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
         let path = match effect {
             Effect::Read(read) => &mut read.path,
             Effect::Write(write) => &mut write.path,
-            Effect::Net(_) | Effect::Service(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
+            Effect::Net(_)
+            | Effect::Service(_)
+            | Effect::Env(_)
+            | Effect::Irreversible(_)
+            | Effect::Opaque(_) => continue,
         };
         if let ArgValue::Literal(text) = &mut path.value
             && let Ok(rest) = Path::new(text.as_str()).strip_prefix(&moved)

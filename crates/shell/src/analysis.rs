@@ -82,6 +82,14 @@ impl LinePart {
             .map(|name| name.rsplit('/').next().unwrap_or(name))
     }
 
+    /// Returns why nothing on this machine can undo the command, if so.
+    pub fn irreversible_reason(&self) -> Option<&'static str> {
+        self.finding.effects.iter().find_map(|effect| match effect {
+            Effect::Irreversible(reason) => Some(*reason),
+            _ => None,
+        })
+    }
+
     /// Returns the reason why the command runs code that is not visible in the line, if it does.
     pub fn opaque_reason(&self) -> Option<&str> {
         self.finding.effects.iter().find_map(|effect| match effect {

@@ -43,6 +43,9 @@ pub enum Effect {
     Service(OwnService),
     /// Sets a variable that later commands inherit.
     Env(String),
+    /// Does something that nothing on this machine can undo. The reason is phrased to follow
+    /// "because".
+    Irreversible(&'static str),
     /// Runs code that is not visible in the line, for this reason.
     Opaque(Cow<'static, str>),
 }

@@ -16,6 +16,7 @@ mod files;
 mod find;
 mod git;
 mod hosts;
+mod irreversible;
 mod jq;
 mod launchers;
 mod listing;
@@ -143,6 +144,7 @@ pub fn evaluate_command(name: &str, argv: &[Arg]) -> CommandFinding {
     let finding = package_launchers::with_command(name, argv, finding);
     let finding = services::required_service::with_service(name, argv, finding);
     let finding = rule_families::with_uncovered_words(argv, finding);
+    let finding = irreversible::with_reason(name, argv, finding);
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.verdict == EffectVerdict::ReadOnly
         || !HANDS_ON.contains(&name)

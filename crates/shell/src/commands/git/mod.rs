@@ -168,7 +168,11 @@ fn inside(mut finding: CommandFinding, directory: &Arg) -> CommandFinding {
         match effect {
             Effect::Read(read) => read.path = paths::below(directory, &read.path),
             Effect::Write(write) => write.path = paths::below(directory, &write.path),
-            Effect::Net(_) | Effect::Service(_) | Effect::Env(_) | Effect::Opaque(_) => {}
+            Effect::Net(_)
+            | Effect::Service(_)
+            | Effect::Env(_)
+            | Effect::Irreversible(_)
+            | Effect::Opaque(_) => {}
         }
     }
     finding.effects.insert(0, options::names(directory));

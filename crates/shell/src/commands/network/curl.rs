@@ -136,7 +136,13 @@ fn contacted(url: &Arg) -> Vec<Effect> {
     }
 }
 
-fn sends_data(given: &GivenOption) -> bool {
+/// Returns the table that describes curl.
+pub(in crate::commands) fn table() -> &'static CommandSpec {
+    &CURL
+}
+
+/// Returns whether an option sends data or requests a change.
+pub(in crate::commands) fn sends_data(given: &GivenOption) -> bool {
     let text = given.value.as_ref().and_then(Arg::text).unwrap_or_default();
     match given.name {
         "-d" | "--data" | "--data-ascii" | "--data-binary" | "--data-raw" | "--data-urlencode"

@@ -48,6 +48,11 @@ static WGET: CommandSpec = CommandSpec::prints(
 ])
 .with_evaluator(wget);
 
+/// Returns the table that describes wget.
+pub(in crate::commands) fn table() -> &'static CommandSpec {
+    &WGET
+}
+
 fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let document = parsed.value("-O").or(parsed.value("--output-document"));
     let directory = parsed.value("-P").or(parsed.value("--directory-prefix"));

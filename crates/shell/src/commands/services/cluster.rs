@@ -188,6 +188,11 @@ fn kubectl(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&KUBECTL, argv)
 }
 
+/// Returns whether a verb of kubectl only reads.
+pub(in crate::commands) fn is_reading_verb(verb: &str) -> bool {
+    KUBECTL.verbs.iter().any(|spec| spec.is_called(verb))
+}
+
 fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(OperandKind::Text);
     if finding.verdict != EffectVerdict::ReadOnly {

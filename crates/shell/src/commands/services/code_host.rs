@@ -183,6 +183,12 @@ fn gh(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&GH, argv)
 }
 
+/// Returns whether `pr/list` and similar verbs of gh only read.
+pub(in crate::commands) fn is_reading_verb(verb: &str) -> bool {
+    // The arguments of `gh api` select what it does.
+    verb != "api" && GH.verbs.iter().any(|spec| spec.is_called(verb))
+}
+
 fn glab(argv: &[Arg]) -> CommandFinding {
     match argv {
         [_, only] if only.is("--version") || only.is("version") || only.is("--help") => {

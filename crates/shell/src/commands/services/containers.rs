@@ -168,6 +168,15 @@ fn podman(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&PODMAN, argv)
 }
 
+/// Returns whether `container/ls`, `compose/ps` and similar verbs only read.
+pub(in crate::commands) fn is_reading_verb(verb: &str) -> bool {
+    match verb.strip_prefix("compose/") {
+        Some(verb) => COMPOSE.verbs.iter().any(|spec| spec.is_called(verb)),
+        // The next word selects what `docker compose` does.
+        None => verb != "compose" && VERBS.iter().any(|spec| spec.is_called(verb)),
+    }
+}
+
 /// `docker top c -o …` passes its arguments to ps on the host.
 fn top(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.get(1) {

@@ -137,6 +137,12 @@ static CRONTAB: CommandSpec = CommandSpec::prints("crontab", "-l -u: -V")
     .strict()
     .with_evaluator(crontab);
 
+/// Returns whether a verb of one of these programs only queries.
+pub(in crate::commands) fn is_reading_verb(verb: &str) -> bool {
+    let mut lists = ASKS.iter().map(|(_, verbs)| verbs);
+    lists.any(|verbs| verbs.split_ascii_whitespace().any(|listed| listed == verb))
+}
+
 fn by_verb(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(OperandKind::Text);
     let Some(verb) = parsed.operands.first() else {
