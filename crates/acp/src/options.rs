@@ -85,6 +85,11 @@ fn available(
             "Reads only, until a plan is approved",
         ),
         (
+            PermissionMode::Auto,
+            "Auto",
+            "Commands and edits that undo can restore; asks before anything else",
+        ),
+        (
             PermissionMode::DontAsk,
             "Do not ask",
             "Denies calls that need your permission",

@@ -192,19 +192,19 @@ pub(crate) enum PermissionModeArg {
     AcceptEdits,
     /// Only reads run; everything else asks.
     Plan,
+    /// Commands and edits run if undo can restore what they change; everything else asks.
+    Auto,
     /// Calls that would ask are denied.
     DontAsk,
     /// Everything runs that no rule denies or asks about.
     BypassPermissions,
-    /// A mode of the convention that haft does not have: treated as `default`.
-    #[value(hide = true)]
-    Auto,
 }
 
 impl From<PermissionModeArg> for PermissionMode {
     fn from(mode: PermissionModeArg) -> Self {
         match mode {
-            PermissionModeArg::Default | PermissionModeArg::Auto => Self::Default,
+            PermissionModeArg::Default => Self::Default,
+            PermissionModeArg::Auto => Self::Auto,
             PermissionModeArg::AcceptEdits => Self::AcceptEdits,
             PermissionModeArg::Plan => Self::Plan,
             PermissionModeArg::DontAsk => Self::DontAsk,

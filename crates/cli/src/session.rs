@@ -3,19 +3,13 @@
 use std::{env, path::PathBuf};
 
 use anyhow::Context;
-use haft::{
-    Haft, ProgressSender, engine::permissions::SettingsScope, engine::settings::SettingsProblem,
-};
+use haft::{Haft, ProgressSender, engine::permissions::SettingsScope};
 use haft_host::{
     QuestionHandler, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, open_agent_tools,
     open_tools,
 };
 
-use crate::{
-    args::{PermissionModeArg, SessionArgs},
-    show,
-    terminal_approver::TerminalApprover,
-};
+use crate::{args::SessionArgs, show, terminal_approver::TerminalApprover};
 
 /// Returns the working directory of the session.
 pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
@@ -37,12 +31,6 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     config.permission_mode = session.permission_mode.map(Into::into);
     if session.dangerously_skip_permissions {
         config.permission_mode = Some(haft::PermissionMode::BypassPermissions);
-    }
-    if session.permission_mode == Some(PermissionModeArg::Auto) {
-        config.problems.push(SettingsProblem {
-            place: "--permission-mode".to_owned(),
-            text: "mode auto is not supported here; default is used".to_owned(),
-        });
     }
     config.allow.clone_from(&session.allowed_tools);
     config.deny.clone_from(&session.disallowed_tools);

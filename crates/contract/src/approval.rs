@@ -20,6 +20,8 @@ pub enum PermissionMode {
     AcceptEdits,
     /// Reads only: everything else asks until a plan is approved.
     Plan,
+    /// Commands and edits run if undo can restore what they change; the rest asks.
+    Auto,
     /// Calls that would ask are denied instead.
     DontAsk,
     /// Everything runs that no rule denies.
@@ -33,6 +35,7 @@ impl PermissionMode {
             Self::Default => "default",
             Self::AcceptEdits => "acceptEdits",
             Self::Plan => "plan",
+            Self::Auto => "auto",
             Self::DontAsk => "dontAsk",
             Self::BypassPermissions => "bypassPermissions",
         }

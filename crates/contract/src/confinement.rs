@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BoxFuture, ControlFiles, HostPolicy, arc_serde};
+use crate::{BoxFuture, CallContext, ControlFiles, HostPolicy, arc_serde};
 
 /// The confinement of a command. Cheap to clone. Paths are absolute, with symlinks resolved.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -111,6 +111,14 @@ pub trait ProbeConfinement: Send + Sync {
         &'a self,
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Option<ConfinementStrength>>;
+
+    /// Returns whether undo will cover everything that a command with this confinement changes in
+    /// files. Only then may the mode `auto` run it without asking.
+    fn is_witnessed<'a>(
+        &'a self,
+        confinement: &'a Confinement,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, bool>;
 
     /// Sets up the sandbox for commands with this confinement, so that the first one need not wait
     /// for that.

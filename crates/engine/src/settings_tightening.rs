@@ -33,7 +33,12 @@ pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
     let sandbox = settings.sandbox();
     Arc::make_mut(&mut context.sandbox).tighten(sandbox, whole);
     context.extend_rules_to_worktree();
-    if context.mode == PermissionMode::BypassPermissions && settings.bypass_is_disabled() {
+    let is_disabled = match context.mode {
+        PermissionMode::BypassPermissions => settings.bypass_is_disabled(),
+        PermissionMode::Auto => settings.auto_is_disabled(),
+        _ => false,
+    };
+    if is_disabled {
         context.mode = PermissionMode::Default;
     }
 }

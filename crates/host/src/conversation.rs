@@ -209,8 +209,12 @@ pub(crate) fn restored_patches(
     let mut directories = vec![cwd.to_path_buf()];
     if terms.start == cwd {
         let is_said = config.permission_mode.is_some();
-        // A transcript is untrusted input, so these two modes are never restored.
-        let never = [PermissionMode::Plan, PermissionMode::BypassPermissions];
+        // A transcript is untrusted input, so these modes are never restored.
+        let never = [
+            PermissionMode::Plan,
+            PermissionMode::Auto,
+            PermissionMode::BypassPermissions,
+        ];
         let mode = terms.mode.filter(|mode| !is_said && !never.contains(mode));
         patches.extend(mode.map(|mode| ContextPatch::SetMode { mode }));
         for path in terms.directories.iter().filter(|path| path.is_dir()) {

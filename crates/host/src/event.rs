@@ -174,6 +174,8 @@ pub struct SessionFacts {
     pub untrusted: Option<String>,
     /// A warning if commands are confined less than they should be.
     pub sandbox_warning: Option<String>,
+    /// The reason why the permission mode is not `auto`, although it was requested.
+    pub permission_mode_warning: Option<String>,
     /// The names of the extensions.
     pub names: ExtensionNames,
 }

@@ -75,6 +75,15 @@ pub(crate) struct SharedState {
 }
 
 impl SharedState {
+    /// Checks whether the permission mode may be switched to `auto`. The error is the reason if not.
+    fn check_auto_mode(&self) -> Result<(), String> {
+        let (settings, sandbox) = (&self.settings.settings, &self.settings.sandbox);
+        match crate::auto_mode::auto_mode_problem(&self.config, settings, sandbox) {
+            Some(problem) => Err(problem),
+            None => Ok(()),
+        }
+    }
+
     /// Sets the initial model.
     pub(crate) fn set_initial_model(&self, settings: &ModelSettings) {
         let mut current = self
@@ -269,8 +278,10 @@ impl SessionInput {
     /// Sets the permission mode from the next request on. The error is the reason if it is not
     /// allowed.
     pub fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), String> {
-        if mode == PermissionMode::BypassPermissions {
-            self.0.bypass_allowed.clone()?;
+        match mode {
+            PermissionMode::BypassPermissions => self.0.bypass_allowed.clone()?,
+            PermissionMode::Auto => self.0.check_auto_mode()?,
+            _ => {}
         }
         self.0.control.set_permission_mode(mode);
         Ok(())

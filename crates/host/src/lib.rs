@@ -41,6 +41,7 @@
 
 mod assemble;
 mod auth_hooks;
+pub mod auto_mode;
 mod background;
 #[cfg(feature = "browser")]
 mod browser;

@@ -17,7 +17,9 @@ use haft_engine::{
 
 #[cfg(feature = "shell")]
 use crate::undo_settings;
-use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::EventEmitter, retention};
+use crate::{
+    Environment, OpenError, SessionConfig, SessionEvent, auto_mode, event::EventEmitter, retention,
+};
 
 /// The resolved settings of a session.
 #[derive(Clone)]
@@ -32,6 +34,8 @@ pub struct ResolvedSettings {
     pub directories: Vec<PathBuf>,
     /// The permission mode.
     pub mode: PermissionMode,
+    /// The reason why the mode is not `auto`, although it was requested.
+    pub auto_warning: Option<String>,
     /// The user's hooks.
     pub hooks: Hooks,
     /// The hosts to which hooks may send requests.
@@ -78,7 +82,17 @@ impl ResolvedSettings {
 
     /// Returns the problems of the settings, and what was ignored.
     pub fn warnings(&self) -> Vec<String> {
-        settings_warnings(&self.settings)
+        let mut warnings = settings_warnings(&self.settings);
+        warnings.extend(self.auto_warning.clone());
+        if self.mode == PermissionMode::Auto {
+            let unused = self.settings.auto_keys_without_effect().join(", ");
+            if !unused.is_empty() {
+                warnings.push(format!(
+                    "{unused}: without effect, because no model decides on calls here"
+                ));
+            }
+        }
+        warnings
     }
 }
 
@@ -143,7 +157,14 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
     let retention = retention::period(&mut settings);
     let from_files = settings.default_mode();
     settings.problems.extend(config.problems.iter().cloned());
-    let mode = config.permission_mode.or(from_files).unwrap_or_default();
+    let mut mode = config.permission_mode.or(from_files).unwrap_or_default();
+    let mut auto_warning = None;
+    if mode == PermissionMode::Auto
+        && let Some(problem) = auto_mode::auto_mode_problem(config, &settings, &sandbox)
+    {
+        mode = PermissionMode::Default;
+        auto_warning = Some(auto_mode::auto_mode_fallback(&problem));
+    }
     if mode == PermissionMode::BypassPermissions {
         may_bypass(&settings, environment)?;
     }
@@ -153,6 +174,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
         rules,
         directories,
         mode,
+        auto_warning,
         hooks,
         http_hooks,
         sandbox,

@@ -156,6 +156,7 @@ impl AgentSession {
                 max_tokens: self.model.settings.max_tokens,
                 untrusted: self.settings.settings.untrusted(),
                 sandbox_warning: plan.sandbox_warning.clone(),
+                permission_mode_warning: self.settings.auto_warning.clone(),
                 names: ExtensionNames {
                     agents: plan.agents.clone(),
                     ..self.extensions.names()

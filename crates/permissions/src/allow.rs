@@ -5,7 +5,9 @@ use haft_contract::{PermissionMode, RuleMatch};
 use haft_shell::{Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind, is_safe_variable};
 
 use super::{
-    CallFacts, DecisionReason, Policy, TouchedPath, command_spelling, rule_matching,
+    CallFacts, DecisionReason, Policy, TouchedPath, command_spelling,
+    reversible::{self, ReversibleProblem},
+    rule_matching,
     rules::{List, Rule, RuleClass, RuleContent, UrlTarget, collapse},
     shell_facts::{MAX_LENGTH, PathLocation, PathUse, ShellFacts},
 };
@@ -26,13 +28,6 @@ pub enum PartCoverage {
     Allowed(DecisionReason),
     /// Not covered. Contains the reason why the part is not read-only.
     Uncovered(String),
-}
-
-/// A part that nothing covers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UncoveredPart {
-    pub(super) part: String,
-    pub(super) why: String,
 }
 
 /// Returns whether every part of the line is read-only here.
@@ -105,17 +100,18 @@ fn verdict_doubt(
     None
 }
 
-/// Decides on a whole line. The error is the first uncovered part.
+/// Decides on a whole line. The error is the reason why the user must be asked: an irreversible
+/// part, otherwise the first part that nothing covers.
 pub(super) fn evaluate_line(
     policy: &Policy,
     facts: &CallFacts,
     shell: &ShellFacts,
-) -> Result<DecisionReason, UncoveredPart> {
+) -> Result<DecisionReason, DecisionReason> {
     if let Some(because) = whole_line_rule(policy, facts, shell) {
         return Ok(because);
     }
     let refuse = |why: String| {
-        Err(UncoveredPart {
+        Err(DecisionReason::Command {
             part: String::new(),
             why,
         })
@@ -123,21 +119,48 @@ pub(super) fn evaluate_line(
     if shell.analysis.unreadable.is_some() {
         return refuse(shell.analysis.reason.clone());
     }
-    if shell.line.len() > MAX_LENGTH {
+    // The length limits only what a rule may allow.
+    if shell.line.len() > MAX_LENGTH && !reversible::runs_reversibly(policy, facts) {
         return refuse(format!("it is longer than {MAX_LENGTH} bytes"));
     }
-    let mut last = DecisionReason::ReadOnly;
+    let mut allowed = DecisionReason::ReadOnly;
+    let mut asks = None;
     for (at, covered) in part_coverage(policy, facts, shell) {
         match covered {
             PartCoverage::ReadOnly => {}
-            PartCoverage::Allowed(because) => last = because,
+            PartCoverage::Allowed(because) if allowed != DecisionReason::Reversible => {
+                allowed = because;
+            }
+            PartCoverage::Allowed(_) => {}
             PartCoverage::Uncovered(why) => {
-                let part = shell.analysis.parts[at].text.clone();
-                return Err(UncoveredPart { part, why });
+                let reason = uncovered_reason(policy, facts, &shell.analysis.parts[at], why);
+                if matches!(reason, DecisionReason::Irreversible { .. }) {
+                    return Err(reason);
+                }
+                asks = asks.or(Some(reason));
             }
         }
     }
-    Ok(last)
+    asks.map_or(Ok(allowed), Err)
+}
+
+/// Returns why the user must be asked about a part that nothing covers.
+fn uncovered_reason(
+    policy: &Policy,
+    facts: &CallFacts,
+    part: &LinePart,
+    why: String,
+) -> DecisionReason {
+    let text = part.text.clone();
+    match reversible::problem(policy, facts, part) {
+        Some(ReversibleProblem::Irreversible(why)) => {
+            DecisionReason::Irreversible { part: text, why }
+        }
+        Some(ReversibleProblem::NewHost(why)) => DecisionReason::Address(why),
+        Some(ReversibleProblem::NeedsService(_)) | None => {
+            DecisionReason::Command { part: text, why }
+        }
+    }
 }
 
 /// Returns why a rule allows the line as a whole, if one does: a rule for the whole tool, or for
@@ -163,7 +186,9 @@ fn whole_line_rule(
 /// Returns the allow rules that apply to this tool.
 fn allowing<'a>(policy: &'a Policy, facts: &'a CallFacts) -> impl Iterator<Item = &'a Rule> {
     policy.rules.in_list(List::Allow).filter(|rule| {
-        facts.is_called(rule) || (facts.has_command() && rule.class == RuleClass::Commands)
+        let applies =
+            facts.is_called(rule) || (facts.has_command() && rule.class == RuleClass::Commands);
+        applies && !reversible::is_suspended(policy, rule)
     })
 }
 
@@ -184,7 +209,7 @@ pub(super) fn part_coverage(
                 )),
                 true,
             )
-        } else if shell.is_launched(at) {
+        } else if shell.is_launched(at) && reversible::is_launch_covered(policy, shell, at, &all) {
             let reason = "its launcher is evaluated instead".to_owned();
             (PartCoverage::Allowed(DecisionReason::Tool(reason)), false)
         } else {
@@ -227,7 +252,11 @@ fn cover_part(
         None => return (PartCoverage::ReadOnly, false),
     };
     if part.argv.is_empty() {
-        return (by_edit_rules(policy, part, paths, why), false);
+        let covered = match by_edit_rules(policy, part, paths, why) {
+            PartCoverage::Uncovered(why) => reversible::coverage(policy, facts, part, why),
+            covered => covered,
+        };
+        return (covered, false);
     }
     let mut written = vec![collapse(&part.text)];
     let words = command_spelling::canonical_command(&part.argv);
@@ -271,7 +300,7 @@ fn cover_part(
             false,
         );
     }
-    (PartCoverage::Uncovered(why), false)
+    (reversible::coverage(policy, facts, part, why), false)
 }
 
 /// Returns whether all variables before the command leave its behavior unchanged.

@@ -8,7 +8,8 @@ use haft_settings::real_path;
 use haft_shell::{Arg, ArgValue, Effect, LinePart, WriteKind};
 
 use super::{
-    CallFacts, DecisionReason, PartCoverage, Policy, TouchedPath, profile, sandbox, uncovered_parts,
+    CallFacts, DecisionReason, PartCoverage, Policy, TouchedPath, profile,
+    reversible::IRREVERSIBLE, sandbox, uncovered_parts,
 };
 
 /// The maximum length of a meaning, in characters.
@@ -80,6 +81,24 @@ pub fn confinement_text(policy: &Policy, facts: &CallFacts) -> Option<String> {
         ConfinementProfile::Full => format!("not confined: {reason}"),
         _ => format!("profile {}, network {network}", confined.name()),
     })
+}
+
+/// Returns what covers a part, in a word, and the details if any. No part is denied on its own,
+/// because a deny rule applies to the whole call.
+pub fn part_decision(covered: &PartCoverage) -> (&'static str, Option<String>) {
+    match covered {
+        PartCoverage::ReadOnly => ("harmless", None),
+        // The mode `auto` allows changes in this profile only.
+        PartCoverage::Allowed(DecisionReason::Reversible) => {
+            let profile = ConfinementProfile::Workspace.name();
+            ("reversible", Some(format!("{profile}, undo on")))
+        }
+        PartCoverage::Allowed(because) => ("allowed", Some(because.to_string())),
+        PartCoverage::Uncovered(why) => match why.strip_prefix(IRREVERSIBLE) {
+            Some(why) => ("irreversible", Some(why.to_owned())),
+            None => ("asks", Some(why.clone())),
+        },
+    }
 }
 
 /// Returns a part as written in the line.

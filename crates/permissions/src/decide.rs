@@ -20,7 +20,7 @@ use super::{
     allow::{self, PartCoverage},
     credentials,
     protected_files::sensitive,
-    rule_matching,
+    reversible, rule_matching,
     rules::{List, RuleClass, RuleContent, UrlTarget, in_url},
     sandbox,
     shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts},
@@ -158,15 +158,13 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
         return Err(DecisionReason::Mode(policy.mode));
     }
     if let Some(shell) = &facts.shell {
-        if sandbox::is_enough(policy, facts) && !sandbox::uses_secret(policy, facts) {
+        if policy.mode != Mode::Auto
+            && sandbox::is_enough(policy, facts)
+            && !sandbox::uses_secret(policy, facts)
+        {
             return Ok(DecisionReason::Sandboxed);
         }
-        return allow::evaluate_line(policy, facts, shell).map_err(|uncovered| {
-            DecisionReason::Command {
-                part: uncovered.part,
-                why: uncovered.why,
-            }
-        });
+        return allow::evaluate_line(policy, facts, shell);
     }
     if let Some(because) = allow::evaluate_call(policy, facts) {
         return Ok(because);
@@ -174,6 +172,9 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
     // The mode applies to files: it allows no connections.
     if policy.mode == Mode::AcceptEdits && !facts.opaque && facts.fetches.is_empty() {
         return Ok(DecisionReason::Mode(policy.mode));
+    }
+    if policy.mode == Mode::Auto && reversible::is_reversible_edit(facts) {
+        return Ok(DecisionReason::Reversible);
     }
     if facts.tool_permission == ToolPermission::Allow {
         return Ok(needs_none());
@@ -230,11 +231,13 @@ fn is_private_v4(v4: Ipv4Addr) -> bool {
 
 /// Returns the first removal that no rule may allow, as written.
 fn critical(policy: &Policy, shell: &ShellFacts) -> Option<String> {
-    shell.parts().find_map(|(_, _, paths)| {
+    shell.parts().find_map(|(_, part, paths)| {
         let removed = rule_matching::written(paths).filter(|(_, how)| *how == WriteKind::Removal);
         removed
             .map(|(path, _)| path)
-            .find(|path| is_critical(policy, path))
+            .find(|path| {
+                is_critical(policy, path) && !reversible::is_cleanup(policy, shell, part, path)
+            })
             .map(|path| path.text.clone())
     })
 }
@@ -612,6 +615,7 @@ mod tests {
             Mode::Default,
             Mode::AcceptEdits,
             Mode::Plan,
+            Mode::Auto,
             Mode::DontAsk,
             Mode::BypassPermissions,
         ];

@@ -86,6 +86,15 @@ pub enum DecisionReason {
     Hook,
     /// The call runs in the sandbox.
     Sandboxed,
+    /// Undo can restore what the call changes, and it reaches nothing new.
+    Reversible,
+    /// Nothing on this machine can undo a part of the command line.
+    Irreversible {
+        /// The part as written.
+        part: String,
+        /// The reason, phrased to follow "because".
+        why: String,
+    },
     /// The call requests to run outside the sandbox.
     Unconfined,
     /// The permission mode allows or blocks the call.
@@ -111,11 +120,20 @@ impl DecisionReason {
         }
     }
 
+    /// Returns the reason in a word if it has one, otherwise its text.
+    pub fn headline(&self) -> String {
+        match self {
+            Self::Reversible => "reversible".to_owned(),
+            Self::Irreversible { .. } => "irreversible".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// Returns the kind of the reason, as messages name it.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Rule { .. } => "rule",
-            Self::Mode(_) => "mode",
+            Self::Mode(_) | Self::Reversible => "mode",
             Self::Hook => "hook",
             Self::Outside(_) => "workingDir",
             Self::Undecidable(_)
@@ -123,6 +141,7 @@ impl DecisionReason {
             | Self::Protected(_)
             | Self::Sensitive(..)
             | Self::Address(_)
+            | Self::Irreversible { .. }
             | Self::Unconfined => "safetyCheck",
             Self::ReadOnly
             | Self::Tool(_)
@@ -163,6 +182,8 @@ impl fmt::Display for DecisionReason {
             Self::Interactive => f.write_str("it asks the user a question"),
             Self::Hook => f.write_str("a hook decided so"),
             Self::Sandboxed => f.write_str("it runs in the sandbox"),
+            Self::Reversible => f.write_str("it is reversible: undo restores what it changes"),
+            Self::Irreversible { part, why } => write!(f, "`{part}` is irreversible: {why}"),
             Self::Unconfined => f.write_str("it asks to run outside the sandbox"),
             Self::Mode(mode) => write!(f, "permission mode is {}", mode.name()),
             Self::Command { part, why } if part.is_empty() => f.write_str(why),

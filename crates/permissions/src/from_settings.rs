@@ -143,6 +143,26 @@ impl PermissionSettings for Settings {
                 }
             }
         }
+        self.check_auto_mode();
+        let mut problems = Vec::new();
+        for (layer, pointer, text) in self.auto_deny_rules() {
+            let source = RuleSource {
+                scope: layer.scope,
+                file: layer.file.clone(),
+                line: layer.document.line(&pointer),
+            };
+            let bases = PatternBases {
+                slash: layer.slash.clone(),
+                ..flags.clone()
+            };
+            if let Err(problem) = rules.add(List::Deny, text, source, &bases) {
+                problems.push(layer.problem(
+                    &pointer,
+                    &format!("rule {:?} is left out: {}", problem.rule, problem.problem),
+                ));
+            }
+        }
+        self.problems.extend(problems);
         if self.flag_of(SettingsScope::Managed, "allowManagedPermissionRulesOnly") {
             rules.restrict_to_managed();
         } else {

@@ -46,6 +46,7 @@ mod read_file;
 mod removed_trees;
 mod repository_paths;
 mod restore_confinement;
+mod reversible;
 mod rule_matching;
 mod rule_offers;
 pub mod rules;

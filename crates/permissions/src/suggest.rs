@@ -179,8 +179,8 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
         Some("setMode") => {
             let mode = update.get("mode").cloned().unwrap_or_default();
             match serde_json::from_value(mode) {
-                // Only the user may enable this mode.
-                Ok(PermissionMode::BypassPermissions) | Err(_) => Vec::new(),
+                // Only the user may enable these modes.
+                Ok(PermissionMode::Auto | PermissionMode::BypassPermissions) | Err(_) => Vec::new(),
                 Ok(mode) => vec![ContextPatch::SetMode { mode }],
             }
         }
@@ -222,6 +222,7 @@ mod tests {
     fn what_only_a_person_may_want_is_no_patch() {
         let none = [
             json!({"type": "setMode", "mode": "bypassPermissions"}),
+            json!({"type": "setMode", "mode": "auto"}),
             json!({"type": "setMode", "mode": "no such"}),
             json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "perhaps"}),
             json!({"type": "unknown"}),

@@ -91,6 +91,9 @@ pub struct InitMessage<'a> {
     /// A description of how the confinement of commands is weaker than configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_warning: Option<Cow<'a, str>>,
+    /// The reason why the permission mode is not `auto`, although it was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_mode_warning: Option<Cow<'a, str>>,
     /// The MCP servers that were skipped because of errors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp_server_errors: Vec<ServerProblem<'a>>,

@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod agent_trust_items;
+mod auto_mode;
 pub mod document;
 mod env;
 pub mod files;

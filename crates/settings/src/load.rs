@@ -119,16 +119,14 @@ impl Settings {
                 continue;
             };
             let mut complain = |what: &str| self.problems.push(layer.problem(pointer, what));
-            if value == "auto" {
-                complain("mode auto is not supported here; default is used");
-                continue;
-            }
             let Ok(mode) = serde_json::from_value::<Mode>(value.clone()) else {
                 complain("no such permission mode; it is left out");
                 continue;
             };
             let (workspace, trusted) = (layer.is_in_workspace(), self.trust.allows);
-            if mode == Mode::BypassPermissions && workspace {
+            if mode == Mode::Auto && workspace {
+                complain("auto is only taken from the user's own settings or flags");
+            } else if mode == Mode::BypassPermissions && workspace {
                 complain("bypassPermissions is only taken from the user's own settings or flags");
             } else if mode == Mode::AcceptEdits && workspace && !trusted {
                 self.left_out.push("permission mode acceptEdits".to_owned());

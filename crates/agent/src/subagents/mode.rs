@@ -14,18 +14,21 @@ pub(super) struct SubagentMode {
 /// Returns the mode that is permitted by both the parent and the agent kind. `wanted` is the kind's
 /// mode as settings name it; an unknown name is ignored.
 pub(super) fn stricter_mode(parent: PermissionMode, wanted: Option<&str>) -> SubagentMode {
-    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+    use PermissionMode::{AcceptEdits, Auto, BypassPermissions, Default, DontAsk, Plan};
     let wanted = wanted.and_then(|name| serde_json::from_value(Value::from(name)).ok());
     let looseness = |mode| match mode {
         Plan | DontAsk => 0,
         Default => 1,
         AcceptEdits => 2,
-        BypassPermissions => 3,
+        Auto => 3,
+        BypassPermissions => 4,
     };
     let (mode, asks) = match (parent, wanted.unwrap_or(parent)) {
         // DontAsk never asks, and Plan asks about every change. The combination is plan mode
         // without asking.
         (Plan, DontAsk) | (DontAsk, Plan) => (Plan, false),
+        // Only the user may enter auto: bypassPermissions with less is not auto.
+        (BypassPermissions, Auto) => (Default, true),
         (parent, wanted) if looseness(wanted) < looseness(parent) => (wanted, true),
         (parent, _) => (parent, true),
     };
@@ -34,7 +37,7 @@ pub(super) fn stricter_mode(parent: PermissionMode, wanted: Option<&str>) -> Sub
 
 #[cfg(test)]
 mod tests {
-    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+    use PermissionMode::{AcceptEdits, Auto, BypassPermissions, Default, DontAsk, Plan};
 
     use super::*;
 
@@ -51,6 +54,13 @@ mod tests {
             (Plan, Some("bypassPermissions"), Plan, true),
             (Plan, Some("dontAsk"), Plan, false),
             (DontAsk, Some("plan"), Plan, false),
+            (Auto, None, Auto, true),
+            (Auto, Some("bypassPermissions"), Auto, true),
+            (Auto, Some("acceptEdits"), AcceptEdits, true),
+            (Auto, Some("plan"), Plan, true),
+            (Default, Some("auto"), Default, true),
+            (AcceptEdits, Some("auto"), AcceptEdits, true),
+            (BypassPermissions, Some("auto"), Default, true),
             (DontAsk, Some("default"), DontAsk, true),
         ];
         for (parent, wanted, mode, asks) in cases {

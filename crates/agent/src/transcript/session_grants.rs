@@ -14,8 +14,8 @@ pub struct SessionGrants {
     /// The directory where the session started. The other fields are meaningless in another
     /// directory.
     pub start: PathBuf,
-    /// The permission mode. `None` if the mode at the start applies. Plan and bypassPermissions are
-    /// never restored.
+    /// The permission mode. `None` if the mode at the start applies. Plan, auto and
+    /// bypassPermissions are never restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
     /// The rules that were added to the session.
@@ -35,7 +35,7 @@ impl SessionGrants {
     pub(crate) fn since_start(start: &SessionContext, now: &SessionContext) -> Self {
         let plain = PermissionMode::Default;
         let mode = match now.mode {
-            PermissionMode::Plan | PermissionMode::BypassPermissions => None,
+            PermissionMode::Plan | PermissionMode::Auto | PermissionMode::BypassPermissions => None,
             mode => Some(mode).filter(|mode| *mode != plain || start.mode != plain),
         };
         let made = now.rules.iter();
@@ -130,6 +130,7 @@ mod tests {
             SessionGrants::since_start(start, &plain.clone().with_mode(mode)).mode
         };
         assert_eq!(mode(&plain, PermissionMode::Plan), None);
+        assert_eq!(mode(&plain, PermissionMode::Auto), None);
         assert_eq!(mode(&plain, PermissionMode::BypassPermissions), None);
         assert_eq!(mode(&plain, PermissionMode::Default), None);
         let back = PermissionMode::Default;

@@ -402,7 +402,10 @@ impl App {
         let mode = match self.status.mode {
             PermissionMode::Default => PermissionMode::AcceptEdits,
             PermissionMode::AcceptEdits => PermissionMode::Plan,
-            PermissionMode::Plan if self.may_bypass => PermissionMode::BypassPermissions,
+            PermissionMode::Plan if !self.auto_refused => PermissionMode::Auto,
+            PermissionMode::Plan | PermissionMode::Auto if self.may_bypass => {
+                PermissionMode::BypassPermissions
+            }
             _ => PermissionMode::Default,
         };
         self.status.mode = mode;

@@ -65,7 +65,7 @@ fn vector_22_at_home_escape_alone_stops_within_40_ms() {
 #[test]
 fn shift_tab_goes_through_the_modes() {
     let modes = |bench: &mut UiTestBench| -> Vec<PermissionMode> {
-        for _ in 0..4 {
+        for _ in 0..5 {
             bench.wait(100);
             bench.read(b"\x1b[Z");
         }
@@ -76,11 +76,11 @@ fn shift_tab_goes_through_the_modes() {
         });
         modes.collect()
     };
-    use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan};
+    use PermissionMode::{AcceptEdits, Auto, BypassPermissions, Default, Plan};
     let mut bench = UiTestBench::new(80, 24);
     assert_eq!(
         modes(&mut bench),
-        [AcceptEdits, Plan, Default, AcceptEdits],
+        [AcceptEdits, Plan, Auto, Default, AcceptEdits],
         "bypassPermissions only if it was enabled at the start"
     );
     assert!(bench.rows().contains(" acceptEdits . shop"));
@@ -90,7 +90,7 @@ fn shift_tab_goes_through_the_modes() {
     })));
     assert_eq!(
         modes(&mut bench),
-        [AcceptEdits, Plan, BypassPermissions, Default]
+        [AcceptEdits, Plan, Auto, BypassPermissions, Default]
     );
     // The same key as terminals with a keyboard protocol send it.
     bench.read(b"\x1b[9;2u");

@@ -279,6 +279,7 @@ impl CallAdmission<'_> {
             if decision.behavior == DecisionBehavior::Deny {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
+            let relies_on_undo = decision.reason == DecisionReason::Reversible;
             let allow_text = decision.reason.to_string();
             let mut ask_reason =
                 (decision.behavior == DecisionBehavior::Ask).then_some(decision.reason);
@@ -338,6 +339,8 @@ impl CallAdmission<'_> {
                 confinement: Confinement {
                     sourced: env_file,
                     only_confined,
+                    // A weaker sandbox would not see every change.
+                    required: confinement.required || (runs_unasked && relies_on_undo),
                     ..confinement
                 },
             };
@@ -378,6 +381,13 @@ impl CallAdmission<'_> {
                 == Some(ConfinementStrength::Nothing)
         {
             Arc::make_mut(&mut self.policy.sandbox).unconfined = true;
+            return (decide(&self.policy, facts), Some(confinement));
+        }
+        // The mode `auto` relies on undo, and the sandbox may be weaker than at the start.
+        if decision.reason == DecisionReason::Reversible
+            && !confinement::is_witnessed(&confinement, self.cx).await
+        {
+            Arc::make_mut(&mut self.policy.sandbox).unwitnessed = true;
             return (decide(&self.policy, facts), Some(confinement));
         }
         (decision, Some(confinement))

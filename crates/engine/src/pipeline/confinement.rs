@@ -35,6 +35,18 @@ pub(super) async fn probe_strength(
     }
 }
 
+/// Returns whether undo will cover what a command with this confinement changes. Without a probe,
+/// that is not known, and so not the case.
+pub(super) async fn is_witnessed(confinement: &Confinement, cx: &CallContext) -> bool {
+    let Ok(probe) = cx.services.get::<Arc<dyn ProbeConfinement>>() else {
+        return false;
+    };
+    tokio::select! {
+        witnessed = probe.is_witnessed(confinement, cx) => witnessed,
+        () = cx.cancel.cancelled() => false,
+    }
+}
+
 /// Sets up the sandboxes for the first commands of a session. Does nothing if the agent has no tool
 /// that runs command lines.
 pub(crate) async fn prepare_sandboxes(engine: &Engine, context: &SessionContext) {

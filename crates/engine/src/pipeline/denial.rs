@@ -58,6 +58,7 @@ pub(super) fn remedy(
         DecisionReason::Changes(_)
         | DecisionReason::Mode(_)
         | DecisionReason::Command { .. }
+        | DecisionReason::Irreversible { .. }
         | DecisionReason::Address(_) => would(engine.remedy(
             "--permission-mode bypassPermissions, or a session that can ask the user",
             "the permission mode bypassPermissions, or a session that can ask the user",
@@ -73,6 +74,7 @@ pub(super) fn remedy(
         | DecisionReason::Critical(_)
         | DecisionReason::Interactive
         | DecisionReason::Hook
+        | DecisionReason::Reversible
         | DecisionReason::Sandboxed => only_the_user(),
     }
 }

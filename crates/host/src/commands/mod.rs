@@ -76,7 +76,7 @@ pub(crate) struct CommandContext<'c> {
 }
 
 /// All built-in commands, by name.
-pub(crate) static BUILT_IN: [&BuiltInCommand; 27] = [
+pub(crate) static BUILT_IN: [&BuiltInCommand; 28] = [
     &workspace::ADD_DIR,
     &extensions::AGENTS,
     &conversation::CLEAR,
@@ -97,6 +97,7 @@ pub(crate) static BUILT_IN: [&BuiltInCommand; 27] = [
     &model::MODEL,
     &permissions::PERMISSIONS,
     &workspace::PLAN,
+    &workspace::MODE,
     &conversation::RENAME,
     &conversation::RESUME,
     &rewind::REWIND,

@@ -44,6 +44,27 @@ pub(super) static PLAN: BuiltInCommand = BuiltInCommand {
     ),
 };
 
+pub(super) static MODE: BuiltInCommand = BuiltInCommand {
+    name: "mode",
+    hint: "[default|acceptEdits|plan|auto|dontAsk]",
+    description: "Show or set the permission mode",
+    acts: CommandAction::AnytimeIf(
+        |_| false,
+        |input, arguments| {
+            Box::pin(async move {
+                let name = arguments.trim();
+                if !name.is_empty() {
+                    let mode = serde_json::from_value(name.into());
+                    let mode = mode.map_err(|_| format!("no permission mode is called {name}"))?;
+                    input.set_permission_mode(mode)?;
+                    return Ok(format!("The mode is {}.", mode.name()));
+                }
+                Ok(format!("The mode is {}.", input.mode().name()))
+            })
+        },
+    ),
+};
+
 pub(super) static EXIT: BuiltInCommand = BuiltInCommand {
     name: "exit",
     hint: "",

@@ -58,16 +58,15 @@ impl ExplainedCall {
             behavior,
             reason: because,
         } = &self.decision;
-        let mut text = format!("{}: {because}", behavior.name());
+        let mut text = format!("{}: {}", behavior.name(), because.headline());
         if let Some(shell) = &self.facts.shell {
             let all = &shell.analysis.parts;
             for (at, covered) in &self.parts {
                 let part = &all[*at];
                 let indent = "  ".repeat(approval_parts::part_depth(all, part) + 1);
-                let covered = match covered {
-                    PartCoverage::ReadOnly => "harmless".to_owned(),
-                    PartCoverage::Allowed(because) => format!("allowed: {because}"),
-                    PartCoverage::Uncovered(why) => format!("asks: {why}"),
+                let covered = match approval_parts::part_decision(covered) {
+                    (word, None) => word.to_owned(),
+                    (word, Some(why)) => format!("{word}: {why}"),
                 };
                 let name = approval_parts::part_text(part, &shell.line).replace('\n', " ");
                 text += &format!("\n{indent}{name}  {covered}");
@@ -106,11 +105,13 @@ pub async fn explain_call(
     let facts = judge.facts(tool, input, &context).await;
     let facts = facts.map_err(anyhow::Error::msg)?;
     // Decide as in a session: a command that relies on confinement asks if nothing confines it.
-    let (unconfined, sandbox_warning) = match facts.shell {
+    let machine = match facts.shell {
         Some(_) => sandbox(&config),
-        None => (false, None),
+        None => MachineSandbox::default(),
     };
-    Arc::make_mut(&mut policy.sandbox).unconfined = unconfined;
+    let sandbox_warning = machine.warning;
+    let settings = Arc::make_mut(&mut policy.sandbox);
+    (settings.unconfined, settings.unwitnessed) = (machine.unconfined, machine.unwitnessed);
     let decision = decide(&policy, &facts);
     let offers = match decision.behavior {
         DecisionBehavior::Ask => suggest(&policy, &facts, &context.bases()),
@@ -148,18 +149,36 @@ fn confinement(policy: &Policy, facts: &CallFacts) -> Option<ExplainedConfinemen
     })
 }
 
-/// Probes the sandbox. Returns whether nothing confines commands here, and a warning about what is
-/// not enforced.
+/// The sandbox of this machine.
+#[derive(Default)]
+struct MachineSandbox {
+    /// Whether nothing confines commands.
+    unconfined: bool,
+    /// Whether commands can change files without being seen.
+    unwitnessed: bool,
+    /// What is not enforced.
+    warning: Option<String>,
+}
+
+/// Probes the sandbox.
 #[cfg(feature = "shell")]
-fn sandbox(config: &SessionConfig) -> (bool, Option<String>) {
+fn sandbox(config: &SessionConfig) -> MachineSandbox {
+    use haft_tools::sandbox::Mechanism;
     let among = config.environment.temporary_folder();
     let mechanism = haft_tools::sandbox::strongest(config.program.as_deref(), &among);
-    let unconfined = mechanism == haft_tools::sandbox::Mechanism::None;
-    (unconfined, mechanism.warning())
+    MachineSandbox {
+        unconfined: mechanism == Mechanism::None,
+        unwitnessed: matches!(mechanism, Mechanism::Reduced | Mechanism::None),
+        warning: mechanism.warning(),
+    }
 }
 
 /// A build without commands cannot confine any.
 #[cfg(not(feature = "shell"))]
-fn sandbox(_: &SessionConfig) -> (bool, Option<String>) {
-    (true, None)
+fn sandbox(_: &SessionConfig) -> MachineSandbox {
+    MachineSandbox {
+        unconfined: true,
+        unwitnessed: true,
+        warning: None,
+    }
 }

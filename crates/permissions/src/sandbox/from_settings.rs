@@ -139,6 +139,8 @@ impl<'a> SandboxSettingsReader<'a> {
             trusted: self.settings.trust.runs,
             required: self.flag("failIfUnavailable", AllowedSource::Anybody) == Some(true),
             lets_through: auto != Some(false) && self.is_enabled_by_trust(enabled, auto),
+            asks_confined: auto == Some(false),
+            auto_ignores_command_rules: self.settings.auto_ignores_command_rules(),
             excluded: self.excluded(),
             may_be_lifted: self.flag("allowUnsandboxedCommands", AllowedSource::Anybody)
                 != Some(false),

@@ -171,6 +171,17 @@ impl SettingsHosts {
         }
     }
 
+    /// Returns the verdict about a host whose port is not known: the most lenient of all ports that a
+    /// list names.
+    pub fn best_verdict(&self, host: &str) -> HostVerdict {
+        let ports = self.allowed.iter().filter_map(|one| one.port);
+        let verdicts = ports.chain([443, 80]).map(|port| self.verdict(host, port));
+        let verdicts: Vec<HostVerdict> = verdicts.collect();
+        let best = [HostVerdict::Allowed, HostVerdict::Ask];
+        let mut best = best.into_iter().filter(|best| verdicts.contains(best));
+        best.next().unwrap_or(HostVerdict::Denied)
+    }
+
     pub(super) fn into_host_policy(self) -> HostPolicy {
         HostPolicy::from_evaluator(self)
     }

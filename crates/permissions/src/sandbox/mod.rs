@@ -51,10 +51,17 @@ pub struct SandboxSettings {
     /// Whether a probe found that nothing confines commands here. Then commands that only read need
     /// permission, too.
     pub unconfined: bool,
+    /// Whether a probe found that undo would not cover what commands change here. Then the mode `auto`
+    /// asks about them.
+    pub unwitnessed: bool,
     /// Whether the session must not start if the sandbox is not available.
     pub required: bool,
     /// Whether a confined command needs no permission.
     pub lets_through: bool,
+    /// Whether a confined command needs permission, because a file says so explicitly.
+    pub asks_confined: bool,
+    /// Whether the mode `auto` ignores allow rules for commands.
+    pub auto_ignores_command_rules: bool,
     /// Commands that run unconfined.
     pub excluded: Vec<ExcludedCommand>,
     /// Whether the user may let a command run unconfined.
@@ -95,8 +102,11 @@ impl Default for SandboxSettings {
             trusted: false,
             available: false,
             unconfined: false,
+            unwitnessed: false,
             required: false,
             lets_through: false,
+            asks_confined: false,
+            auto_ignores_command_rules: false,
             excluded: Vec::new(),
             may_be_lifted: true,
             files_open: false,
@@ -160,6 +170,8 @@ impl SandboxSettings {
             // The user has not agreed that the sandbox replaces permission.
             self.lets_through = false;
         }
+        self.asks_confined |= other.asks_confined;
+        self.auto_ignores_command_rules |= other.auto_ignores_command_rules;
         self.required |= other.required;
         self.may_be_lifted &= other.may_be_lifted;
         self.strict_hosts |= other.strict_hosts;
@@ -195,13 +207,22 @@ impl SandboxSettings {
     }
 }
 
+/// Returns why the call runs outside the sandbox, if a setting excludes its command.
+pub(super) fn excluded_reason(policy: &Policy, facts: &CallFacts) -> Option<String> {
+    let excluded = policy.sandbox.excludes(facts)?;
+    Some(format!(
+        "it runs outside the sandbox: {}",
+        ProfileReason::Excluded(excluded.text.clone())
+    ))
+}
+
 /// Returns the network access of a command with this profile.
 pub(super) fn network(
     policy: &Policy,
     confined: ConfinementProfile,
     reason: &ProfileReason,
 ) -> NetworkAccess {
-    match (confined, policy.sandbox.enabled) {
+    match (confined, profile::enabled(policy)) {
         (ConfinementProfile::Full, _) => NetworkAccess::Anybody,
         (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => {
             NetworkAccess::Nobody
@@ -265,7 +286,7 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
         masked,
         sourced: None,
         only_confined: false,
-        required: sandbox.required && sandbox.enabled == Some(true),
+        required: sandbox.required && profile::enabled(policy) == Some(true),
         may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
     })
 }

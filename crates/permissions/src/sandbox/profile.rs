@@ -56,6 +56,15 @@ pub fn profile(policy: &Policy, facts: &CallFacts) -> Option<(ConfinementProfile
     without_lifting(policy, facts)
 }
 
+/// Returns whether commands are confined, files and network. The mode `auto` confines them unless the
+/// settings disable the sandbox.
+pub(super) fn enabled(policy: &Policy) -> Option<bool> {
+    match policy.mode {
+        PermissionMode::Auto => policy.sandbox.enabled.or(Some(true)),
+        _ => policy.sandbox.enabled,
+    }
+}
+
 fn without_lifting(
     policy: &Policy,
     facts: &CallFacts,
@@ -74,9 +83,11 @@ fn without_lifting(
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     // If the command may run only because of the sandbox, the user has not agreed to its access to
     // the service.
-    let agreed = !(sandbox.enabled == Some(true) && sandbox.lets_through);
+    // The mode `auto` asks about such commands.
+    let auto = policy.mode == PermissionMode::Auto;
+    let agreed = auto || !(sandbox.enabled == Some(true) && sandbox.lets_through);
     let network = agreed && allow::reads_network(policy, shell);
-    Some(match sandbox.enabled {
+    Some(match enabled(policy) {
         Some(true) if network => (ConfinementProfile::ReadOnly, ProfileReason::ReadsNetwork),
         None if network && !bypass && !sandbox.files_open => {
             (ConfinementProfile::ReadOnly, ProfileReason::ReadsNetwork)
@@ -105,12 +116,23 @@ pub(crate) fn is_lifted(policy: &Policy, facts: &CallFacts) -> bool {
 /// restrict both files and network, and the machine must support it.
 pub(crate) fn is_enough(policy: &Policy, facts: &CallFacts) -> bool {
     let sandbox = &policy.sandbox;
-    sandbox.enabled == Some(true)
-        && sandbox.lets_through
-        && sandbox.available
+    let replaces_permission = match policy.mode {
+        PermissionMode::Auto => !sandbox.asks_confined && is_witnessed(policy, facts),
+        _ => sandbox.lets_through && sandbox.available,
+    };
+    enabled(policy) == Some(true)
+        && replaces_permission
         && !sandbox.unconfined
         && !sandbox.files_open
         && policy.mode != PermissionMode::Plan
+        && profile(policy, facts).is_some_and(|(confined, _)| confined != ConfinementProfile::Full)
+}
+
+/// Returns whether undo would cover everything that the command of this call changes in files.
+pub(crate) fn is_witnessed(policy: &Policy, facts: &CallFacts) -> bool {
+    !policy.sandbox.unwitnessed
+        && !policy.sandbox.unconfined
+        && !policy.sandbox.files_open
         && profile(policy, facts).is_some_and(|(confined, _)| confined != ConfinementProfile::Full)
 }
 

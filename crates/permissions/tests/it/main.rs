@@ -12,6 +12,7 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+mod auto;
 mod denials;
 mod denied_lines;
 mod families;

@@ -126,6 +126,7 @@ fn mode() -> impl Strategy<Value = PermissionMode> {
         PermissionMode::Default,
         PermissionMode::AcceptEdits,
         PermissionMode::Plan,
+        PermissionMode::Auto,
         PermissionMode::DontAsk,
         PermissionMode::BypassPermissions,
     ])
@@ -190,15 +191,24 @@ fn hook() -> impl Strategy<Value = HookPermission> {
 fn sandbox() -> impl Strategy<Value = SandboxSettings> {
     let enabled = prop::option::of(any::<bool>());
     let excluded = prop::sample::select(vec!["make", "rm *", "git *", "ls"]);
-    let flags = prop::array::uniform4(any::<bool>());
+    let flags = prop::array::uniform6(any::<bool>());
     (enabled, prop::option::of(excluded), flags).prop_map(|(enabled, excluded, flags)| {
-        let [available, lets_through, may_be_lifted, files_open] = flags;
+        let [
+            available,
+            lets_through,
+            may_be_lifted,
+            files_open,
+            asks_confined,
+            unwitnessed,
+        ] = flags;
         SandboxSettings {
             enabled,
             available,
             lets_through,
             may_be_lifted,
             files_open,
+            asks_confined,
+            unwitnessed,
             excluded: excluded.map(ExcludedCommand::new).into_iter().collect(),
             ..SandboxSettings::default()
         }
@@ -244,6 +254,11 @@ proptest! {
             prop_assert_eq!(profile, Some(ConfinementProfile::Workspace));
             prop_assert!(sandbox.enabled == Some(true) && sandbox.available);
             prop_assert!(!sandbox.files_open && mode != PermissionMode::Plan);
+        }
+        if decision.reason == DecisionReason::Reversible && facts.shell.is_some() {
+            prop_assert_eq!(profile, Some(ConfinementProfile::Workspace));
+            prop_assert!(mode == PermissionMode::Auto && sandbox.enabled != Some(false));
+            prop_assert!(!sandbox.files_open && !sandbox.asks_confined && !sandbox.unwitnessed);
         }
         if decision.reason == DecisionReason::ReadOnly && sandbox.excluded.is_empty() {
             prop_assert!(profile.is_none_or(|profile| profile == ConfinementProfile::ReadOnly));
@@ -304,6 +319,37 @@ proptest! {
         stricter.push((if deny { List::Deny } else { List::Ask }, more, true));
         let after = decide(&policy(mode, &stricter), &facts).behavior;
         prop_assert!(after >= before, "{before:?} became {after:?}");
+    }
+
+    /// The same for the mode `auto` in every sandbox: what it lets through for undo's sake, too.
+    #[test]
+    fn one_more_deny_rule_never_loosens_auto(
+        written in rules(),
+        more in prop::sample::select(&RULES[..]),
+        call in call(),
+        sandbox in sandbox(),
+    ) {
+        let facts = facts(&call, HookPermission::NoAnswer);
+        let sandbox = Arc::new(sandbox);
+        let decided = |written: &Written| {
+            let policy = policy(PermissionMode::Auto, written);
+            decide(&Policy { sandbox: Arc::clone(&sandbox), ..policy }, &facts).behavior
+        };
+        let before = decided(&written);
+        let mut stricter = written.clone();
+        stricter.push((List::Deny, more, true));
+        prop_assert!(decided(&stricter) >= before);
+    }
+
+    /// Whatever is irreversible is asked about, unless a rule of some words allows it.
+    #[test]
+    fn auto_asks_about_everything_irreversible(call in call(), sandbox in sandbox()) {
+        let facts = facts(&call, HookPermission::NoAnswer);
+        let policy = Policy { sandbox: sandbox.into(), ..policy(PermissionMode::Auto, &Vec::new()) };
+        let mut parts = facts.shell.iter().flat_map(|shell| &shell.analysis.parts);
+        if parts.any(|part| part.irreversible_reason().is_some()) {
+            prop_assert!(decide(&policy, &facts).behavior >= DecisionBehavior::Ask);
+        }
     }
 
     /// One more allow rule makes no decision stricter.

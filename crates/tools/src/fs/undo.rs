@@ -105,10 +105,13 @@ impl Tool for Undo {
         // The last three modes ask anyway; this question lists the files.
         match cx.permissions.mode {
             PermissionMode::BypassPermissions | PermissionMode::DontAsk => Ok(CheckOutcome::Pass),
-            PermissionMode::AcceptEdits if self.stays_inside(input, cx) => Ok(CheckOutcome::Pass),
-            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => {
-                Ok(CheckOutcome::Ask(question(&undone, &cx.cwd)))
+            PermissionMode::AcceptEdits | PermissionMode::Auto if self.stays_inside(input, cx) => {
+                Ok(CheckOutcome::Pass)
             }
+            PermissionMode::Default
+            | PermissionMode::AcceptEdits
+            | PermissionMode::Auto
+            | PermissionMode::Plan => Ok(CheckOutcome::Ask(question(&undone, &cx.cwd))),
         }
     }
 

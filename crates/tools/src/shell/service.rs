@@ -589,6 +589,20 @@ impl ProbeConfinement for ShellService {
         })
     }
 
+    fn is_witnessed<'a>(
+        &'a self,
+        confinement: &'a Confinement,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            // Without its own PID namespace, a process of the command could outlive it. Without a
+            // journal, nothing is stored.
+            confinement.profile != ConfinementProfile::Full
+                && cx.services.get::<haft_journal::Journal>().is_ok()
+                && self.strength(confinement).await == Some(ConfinementStrength::Whole)
+        })
+    }
+
     fn prepare<'a>(&'a self, confinement: &'a Confinement) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // A failure is reported when a command needs the sandbox.

@@ -70,7 +70,12 @@ async fn run_checks(config: &SessionConfig) -> anyhow::Result<DoctorFindings> {
             network(&permitted.sandbox),
             DoctorSection {
                 name: "sandbox",
-                rows: [unsupported_settings(&permitted.sandbox), guarantees().await].concat(),
+                rows: [
+                    unsupported_settings(&permitted.sandbox),
+                    vec![auto_mode_row(config, &permitted)],
+                    guarantees().await,
+                ]
+                .concat(),
             },
         ],
     };
@@ -468,6 +473,20 @@ fn unsupported_settings(sandbox: &SandboxSettings) -> Vec<DoctorRow> {
     missing
         .map(|text| DoctorRow::new("settings", state, text))
         .collect()
+}
+
+/// Reports whether the permission mode `auto` is available, with the line that a session prints.
+fn auto_mode_row(config: &SessionConfig, permitted: &ResolvedSettings) -> DoctorRow {
+    let problem =
+        haft_host::auto_mode::auto_mode_problem(config, &permitted.settings, &permitted.sandbox);
+    let (state, text) = match problem {
+        None => (CheckState::Good, "available".to_owned()),
+        Some(problem) => (
+            CheckState::Note,
+            haft_host::auto_mode::auto_mode_fallback(&problem),
+        ),
+    };
+    DoctorRow::new("mode auto", state, text)
 }
 
 /// Returns one row per sandbox guarantee. Each guarantee is tested by a command that attempts the

@@ -33,6 +33,8 @@ pub(super) struct InitFacts {
     pub(super) left_out: Option<String>,
     /// The warning that the sandbox confines commands less than the settings require.
     pub(super) sandbox_warning: Option<String>,
+    /// The reason why the permission mode is not `auto`, although it was requested.
+    pub(super) permission_mode_warning: Option<String>,
     /// The names of the installed extensions (commands, agents, skills and so on).
     pub(super) extensions: ExtensionNames,
     pub(super) servers: ServerList,
@@ -46,6 +48,7 @@ impl InitFacts {
             max_tokens: session.max_tokens,
             left_out: session.untrusted.clone(),
             sandbox_warning: session.sandbox_warning.clone(),
+            permission_mode_warning: session.permission_mode_warning.clone(),
             extensions: session.names.clone(),
             servers: ServerList::default(),
         }
@@ -79,6 +82,7 @@ pub(super) fn init<'a>(began: &'a RunStart, facts: &'a InitFacts) -> SystemMessa
             .collect(),
         untrusted: facts.left_out.as_deref().map(Cow::Borrowed),
         sandbox_warning: facts.sandbox_warning.as_deref().map(Cow::Borrowed),
+        permission_mode_warning: facts.permission_mode_warning.as_deref().map(Cow::Borrowed),
         mcp_server_errors: status::servers_left_out(&facts.servers),
         session_id: None,
         uuid: None,

@@ -4,8 +4,10 @@
 use haft::{
     RuleOffer,
     engine::permissions::{
-        CallFacts, Decision, PartCoverage, TouchedPath,
-        approval_parts::{arg_text, effect_text, part_depth, part_text, touched_text},
+        CallFacts, Decision, TouchedPath,
+        approval_parts::{
+            arg_text, effect_text, part_decision, part_depth, part_text, touched_text,
+        },
     },
 };
 use haft_host::{ExplainedCall, SessionParts, explain_call, offer_title};
@@ -63,7 +65,7 @@ impl ExplainedTree<'_> {
             behavior,
             reason: because,
         } = &self.0.decision;
-        let because = show::clean(&because.to_string());
+        let because = show::clean(&because.headline());
         let mut text = format!("{}: {because}\n", style.bold(behavior.name()));
         if let Some(shell) = &self.0.facts.shell {
             for (at, covered) in &self.0.parts {
@@ -149,7 +151,7 @@ impl ExplainedTree<'_> {
         let writes: Vec<&TouchedPath> = self.0.facts.writes.iter().collect();
         json!({
             "decision": self.0.decision.behavior.name(),
-            "because": self.0.decision.reason.to_string(),
+            "because": self.0.decision.reason.headline(),
             "tool": self.0.facts.tool,
             "verdict": self.0.facts.shell.as_ref().map(|shell| shell.analysis.verdict.name()),
             "reason": self.0.facts.shell.as_ref().map(|shell| shell.analysis.reason.clone()),
@@ -167,14 +169,4 @@ impl ExplainedTree<'_> {
 
 fn offer_json(offer: &RuleOffer) -> Value {
     json!({"rules": offer.rules, "asks_again": offer.asks_again})
-}
-
-/// Returns the decision on one part and its reason. No part is denied on its own, because a deny
-/// rule applies to the whole call.
-fn part_decision(covered: &PartCoverage) -> (&'static str, Option<String>) {
-    match covered {
-        PartCoverage::ReadOnly => ("harmless", None),
-        PartCoverage::Allowed(because) => ("allowed", Some(because.to_string())),
-        PartCoverage::Uncovered(why) => ("asks", Some(why.clone())),
-    }
 }

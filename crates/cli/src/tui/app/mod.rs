@@ -131,6 +131,8 @@ pub(crate) struct App {
     pub(crate) last_escape: Option<Instant>,
     pub(crate) question_timeout: Option<Duration>,
     pub(crate) may_bypass: bool,
+    /// Whether the session has refused the mode `auto`. Shift-Tab then skips it.
+    pub(crate) auto_refused: bool,
     history: HistoryQueue,
     pictures: u32,
     effects: Vec<AppEffect>,
@@ -204,6 +206,7 @@ impl App {
             last_escape: None,
             question_timeout: None,
             may_bypass: false,
+            auto_refused: false,
             history: HistoryQueue::default(),
             pictures: 0,
             effects: Vec::new(),
@@ -381,6 +384,7 @@ impl App {
         self.memory = opened.memory;
         self.effect(AppEffect::Status);
         self.may_bypass = opened.may_bypass;
+        self.auto_refused = false;
         let mut unsent = std::mem::take(&mut self.unsent);
         self.effects.append(&mut unsent);
     }

@@ -5,6 +5,7 @@ use std::{
     time::{Instant, SystemTime},
 };
 
+use haft::PermissionMode;
 use haft_host::{CommandOutcome, EarlierConversation, Environment, QueuedKind, SessionInput};
 use haft_models::ThinkingMode;
 
@@ -86,6 +87,7 @@ impl Ui {
             AppEffect::SetMode(mode) => {
                 if let Err(why) = session.set_permission_mode(mode) {
                     self.app.warn(&format!("! {why}"));
+                    self.app.auto_refused |= mode == PermissionMode::Auto;
                     self.app.status.mode = session.mode();
                 }
             }

@@ -20,6 +20,14 @@ impl ProbeConfinement for PreparationLog {
         Box::pin(async { Some(ConfinementStrength::Whole) })
     }
 
+    fn is_witnessed<'a>(
+        &'a self,
+        _: &'a Confinement,
+        _: &'a haft_contract::CallContext,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async { true })
+    }
+
     fn prepare<'a>(&'a self, confinement: &'a Confinement) -> BoxFuture<'a, ()> {
         Box::pin(async { self.0.send(confinement.profile).unwrap() })
     }

@@ -14,6 +14,14 @@ impl ProbeConfinement for Machine {
         Box::pin(async { Some(self.0) })
     }
 
+    fn is_witnessed<'a>(
+        &'a self,
+        _: &'a Confinement,
+        _: &'a haft_contract::CallContext,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async { self.0 == ConfinementStrength::Whole })
+    }
+
     fn prepare<'a>(&'a self, _: &'a Confinement) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
