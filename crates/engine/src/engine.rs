@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -55,6 +55,8 @@ pub struct Engine {
     names_flags: bool,
     /// Whether cards of results are drawn, for a front end that shows them.
     pub(crate) draws_cards: bool,
+    /// Whether a result of the session has explained undo.
+    pub(crate) undo_was_explained: Arc<AtomicBool>,
     agent: Arc<RwLock<AgentIdentity>>,
     folder: PathBuf,
 }
@@ -296,6 +298,7 @@ impl Engine {
             defers: false,
             names_flags: self.names_flags,
             draws_cards: self.draws_cards,
+            undo_was_explained: Arc::clone(&self.undo_was_explained),
             agent,
             folder: self.folder.clone(),
         })
@@ -514,6 +517,7 @@ impl EngineBuilder {
             defers: self.defers,
             names_flags: self.names_flags,
             draws_cards: self.draws_cards,
+            undo_was_explained: Arc::default(),
             agent,
             folder: self.session_folder,
         };

@@ -28,6 +28,7 @@ use super::{
     denial::{denial_message, denied_by_policy, denied_result, interrupted_result, stopped_result},
     facts::read_command,
     hooks::{self, HookNotes, PreToolHooks},
+    undo_note::CallPermission,
 };
 use crate::{
     Engine, SessionContext,
@@ -62,6 +63,8 @@ pub(super) struct CallGrants {
     pub(super) confinement: Confinement,
     /// The human-readable reason why the call may run.
     reason: String,
+    /// The permission, for its result.
+    permission: CallPermission,
     /// The context of the tool's check, to be reused when the call runs.
     context: Option<CallContext>,
 }
@@ -75,6 +78,11 @@ impl AdmittedCall {
     /// Returns the human-readable reason why the call may run.
     pub fn reason(&self) -> &str {
         &self.grants.reason
+    }
+
+    /// Returns its permission.
+    pub(crate) fn permission(&self) -> CallPermission {
+        self.grants.permission.clone()
     }
 
     /// Returns its grants.
@@ -279,7 +287,9 @@ impl CallAdmission<'_> {
             if decision.behavior == DecisionBehavior::Deny {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
-            let relies_on_undo = decision.reason == DecisionReason::Reversible;
+            let permission =
+                CallPermission::new(self.policy.mode, &decision.reason, facts.writes.len());
+            let relies_on_undo = permission.is_reversible;
             let allow_text = decision.reason.to_string();
             let mut ask_reason =
                 (decision.behavior == DecisionBehavior::Ask).then_some(decision.reason);
@@ -331,8 +341,18 @@ impl CallAdmission<'_> {
                 None if facts.shell.is_none() => Confinement::default(),
                 None => Box::pin(confinement::resolve_confinement(&self.policy, facts)).await,
             };
+            let reason = self.reason_text(ask_text, allow_text);
+            let permission = match runs_unasked {
+                true => permission,
+                false => CallPermission {
+                    because: reason.clone(),
+                    is_reversible: false,
+                    ..permission
+                },
+            };
             let grants = CallGrants {
-                reason: self.reason_text(ask_text, allow_text),
+                permission,
+                reason,
                 outside_paths: granted,
                 authorized: judged,
                 context,

@@ -14,6 +14,7 @@ pub mod finish;
 pub(crate) mod hooks;
 mod paths;
 pub mod prepare;
+mod undo_note;
 mod validate;
 
 use std::{borrow::Cow, path::PathBuf, time::Duration};

@@ -83,6 +83,7 @@ impl CallRun<'_> {
         }
         let told = notifying(engine, cx).or_else(|| admitted.take_context());
         let told = told.unwrap_or_else(|| cx.clone());
+        let permission = admitted.permission();
         let mut outcome = execute(admitted, told, &engine.layers).await;
         let duration = started.elapsed();
         let mut notes = kept.notes;
@@ -101,6 +102,7 @@ impl CallRun<'_> {
             notes.extend(run_hooks_until_cancelled(after, cx).await);
         }
         let mut finished = finish(outcome, &engine.results, engine.draws_cards, duration);
+        permission.add_to(&mut finished, &engine.undo_was_explained);
         finished.metadata.waited = self.slot.waited();
         if !self.patches {
             finished.patches.clear();

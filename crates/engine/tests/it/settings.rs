@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    permissions::{PermissionSettings, SettingsScope},
+    permissions::{List, PermissionSettings, SettingsScope},
     settings::{LocalRules, SettingsFlags},
 };
 use serde_json::json;
@@ -491,7 +491,9 @@ fn the_mode_is_that_of_the_highest_file_that_may_say_it() {
     assert_eq!(mode(PROJECT, "dontAsk"), (Some(Mode::DontAsk), 0));
     assert_eq!(mode(PROJECT, "bypassPermissions"), (None, 1));
     assert_eq!(mode(LOCAL, "bypassPermissions"), (None, 1));
-    assert_eq!(mode(USER, "auto"), (None, 1));
+    assert_eq!(mode(USER, "auto"), (Some(Mode::Auto), 0));
+    assert_eq!(mode(PROJECT, "auto"), (None, 1));
+    assert_eq!(mode(LOCAL, "auto"), (None, 1));
     let machine = Machine::new([
         (LOCAL, r#"{"permissions": {"defaultMode": "plan"}}"#),
         (USER, r#"{"permissions": {"defaultMode": "acceptEdits"}}"#),
@@ -511,6 +513,50 @@ fn any_file_may_forbid_bypass() {
         r#"{"permissions": {"disableBypassPermissionsMode": "enable"}}"#,
     )]);
     assert!(!machine.load().bypass_is_disabled());
+}
+
+#[test]
+fn any_file_may_forbid_auto_and_suspend_rules_for_it() {
+    for file in [MANAGED, USER, PROJECT, LOCAL] {
+        for text in [
+            r#"{"permissions": {"disableAutoMode": "disable"}}"#,
+            r#"{"disableAutoMode": "disable"}"#,
+        ] {
+            let machine = Machine::new([(file, text)]);
+            assert!(machine.load().auto_is_disabled(), "{file}");
+        }
+        let machine = Machine::new([(file, r#"{"autoMode": {"classifyAllShell": true}}"#)]);
+        let mut settings = machine.load();
+        assert!(!settings.auto_is_disabled());
+        assert!(settings.sandbox().auto_ignores_command_rules, "{file}");
+    }
+}
+
+#[test]
+fn hard_denials_that_are_rules_deny_and_sentences_are_listed() {
+    let text = r#"{"autoMode": {
+        "hard_deny": ["Bash(git push *)", "never touch billing"],
+        "allow": ["x"], "environment": ["y"], "soft_deny": ["z"]
+    }, "useAutoModeDuringPlan": true}"#;
+    let machine = Machine::new([(PROJECT, text)]);
+    let mut settings = machine.load();
+    let rules = settings.rules(&[], &[]);
+    let denied: Vec<&str> = rules
+        .in_list(List::Deny)
+        .map(|rule| rule.text.as_str())
+        .collect();
+    assert_eq!(denied, ["Bash(git push *)"]);
+    assert_eq!(settings.auto_sentences(), ["never touch billing"]);
+    assert_eq!(
+        settings.auto_keys_without_effect(),
+        [
+            "autoMode.environment",
+            "autoMode.allow",
+            "autoMode.soft_deny",
+            "useAutoModeDuringPlan"
+        ]
+    );
+    assert_eq!(settings.problems, []);
 }
 
 #[test]

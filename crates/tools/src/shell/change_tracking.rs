@@ -46,6 +46,8 @@ enum BaselineKind {
 pub(crate) struct ChangeReport {
     /// Notes for the model.
     pub(crate) notes: Vec<String>,
+    /// The number of created, changed and removed files and directories.
+    pub(crate) changed_files: usize,
     /// The reason why a scan did not find the changes, or not all of them.
     pub(crate) uncovered: Option<String>,
     /// The coverage by undo; `None` if nothing changed.
@@ -254,6 +256,7 @@ pub(crate) async fn record_changes(
             ));
         }
         let mut report = ChangeReport {
+            changed_files: changed.created.len() + changed.modified.len() + changed.removed.len(),
             notes,
             uncovered: changed.uncovered.filter(|_| !is_witnessed),
             undo,

@@ -80,7 +80,7 @@ impl CommandRun<'_> {
         self.stays(&mut answer);
         answer.field("backgroundTaskId", id);
         let mut output = answer.with(body);
-        add_notes(&mut output, &due.notes);
+        add_notes(&mut output, &due);
         Ok(output)
     }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use haft_contract::{ConfinementProfile, ContextPatch, ToolError, ToolOutput};
+use haft_contract::{ConfinementProfile, ContextPatch, PermissionMode, ToolError, ToolOutput};
 use haft_sandbox::{CommandEnd, ExitKind};
 
 use super::{CommandRun, PendingAnswer, add_notes, milliseconds};
@@ -91,7 +91,7 @@ impl CommandRun<'_> {
         let mut output = answer.with(body);
         output.patches.extend(moved);
         due.notes.extend(self.unseen(&due));
-        add_notes(&mut output, &due.notes);
+        add_notes(&mut output, &due);
         Ok(output)
     }
 
@@ -163,7 +163,7 @@ impl CommandRun<'_> {
             answer.field("undo", undo.to_string());
         }
         let mut output = answer.with(body);
-        add_notes(&mut output, &due.notes);
+        add_notes(&mut output, &due);
         Ok(output)
     }
 
@@ -183,6 +183,9 @@ impl CommandRun<'_> {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),
         };
+        if self.cx.permissions.mode == PermissionMode::Auto {
+            due.changed_files += said.changed_files;
+        }
         due.notes.extend(said.notes);
         let uncovered = said
             .uncovered

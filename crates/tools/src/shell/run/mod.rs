@@ -20,6 +20,7 @@ use haft_contract::{
 };
 use haft_sandbox::{CommandEnd, ExitKind, NamePolicy, ShellCommand};
 use haft_shell::Analysis;
+use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
@@ -82,6 +83,7 @@ pub(crate) async fn monitor(
         watched,
         undo: None,
         notes: Vec::new(),
+        changed_files: 0,
     };
     run.monitored(due, lifetime).await
 }
@@ -143,6 +145,8 @@ struct PendingAnswer {
     undo: Option<UndoCoverage>,
     /// Notes to add after its output.
     notes: Vec<String>,
+    /// The number of files that it changed, as far as it is known.
+    changed_files: usize,
 }
 
 /// Returns the error text for a command that is not started because a directory was not scanned
@@ -219,6 +223,7 @@ impl<'a> CommandRun<'a> {
                 watched,
                 undo: None,
                 notes: Vec::new(),
+                changed_files: 0,
             };
             if self.input.run_in_background && self.has_background() {
                 return self.in_background(due).await;
@@ -512,7 +517,11 @@ impl ControlVariables {
 }
 
 /// Appends notes to the text for the model.
-fn add_notes(output: &mut ToolOutput, notes: &[String]) {
+fn add_notes(output: &mut ToolOutput, due: &PendingAnswer) {
+    if let (Some(Value::Object(fields)), 1..) = (&mut output.structured, due.changed_files) {
+        fields.insert("changedFiles".to_owned(), due.changed_files.into());
+    }
+    let notes = &due.notes;
     if notes.is_empty() {
         return;
     }
