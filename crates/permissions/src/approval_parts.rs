@@ -72,14 +72,19 @@ pub fn ask_reasons(because: &DecisionReason, parts: &[ApprovalPart]) -> Vec<Stri
 /// command.
 pub fn confinement_text(policy: &Policy, facts: &CallFacts) -> Option<String> {
     let (confined, reason) = profile(policy, facts)?;
-    let network = match sandbox::network(policy, confined, &reason) {
+    let approved = sandbox::approved_access(policy, facts);
+    let network = match sandbox::network(policy, confined, &reason, approved.as_ref()) {
         NetworkAccess::Nobody => "none",
         NetworkAccess::ByRule(_) => "by rule",
         NetworkAccess::Anybody => "open",
     };
     Some(match confined {
         ConfinementProfile::Full => format!("not confined: {reason}"),
-        _ => format!("profile {}, network {network}", confined.name()),
+        _ => {
+            let access = approved.and_then(|approved| approved.text(policy.home.as_deref()));
+            let access = access.map_or_else(String::new, |access| format!("; with {access}"));
+            format!("profile {}, network {network}{access}", confined.name())
+        }
     })
 }
 

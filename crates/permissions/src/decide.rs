@@ -354,6 +354,9 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf>
     {
         allowed.extend(sandbox::stores_of(shell, home));
     }
+    if let Some(approved) = sandbox::approved_access(policy, facts) {
+        allowed.extend(approved.stores);
+    }
     for (touched, written) in touched(facts) {
         if !is_store(&touched.real) {
             continue;
@@ -365,6 +368,11 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf>
         }
     }
     allowed
+}
+
+/// Returns the reason for the decision, before the mode turns a question into a denial.
+pub(super) fn reason_to_ask(policy: &Policy, facts: &CallFacts) -> DecisionReason {
+    decide_before_dont_ask(policy, facts).reason
 }
 
 /// Returns the path that the user is asked about, if the question is about a path.

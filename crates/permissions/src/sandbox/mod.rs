@@ -3,6 +3,7 @@
 //! [`SandboxSettings`] contains the settings. [`profile`] selects the profile of a call, without
 //! side effects. [`confine`] returns the whole confinement, for which it reads the file system.
 
+mod approved;
 mod caches;
 mod control_files;
 pub(crate) mod from_settings;
@@ -32,6 +33,8 @@ use super::{
     shell_facts::ShellFacts,
 };
 
+pub(crate) use approved::ApprovedAccess;
+pub(super) use approved::approved_access;
 pub use hosts::{HostsByPolicy, SettingsHost, SettingsHosts};
 pub(crate) use paths::controlled;
 pub use profile::{ProfileReason, profile};
@@ -221,14 +224,22 @@ pub(super) fn network(
     policy: &Policy,
     confined: ConfinementProfile,
     reason: &ProfileReason,
+    approved: Option<&ApprovedAccess>,
 ) -> NetworkAccess {
     match (confined, profile::enabled(policy)) {
         (ConfinementProfile::Full, _) => NetworkAccess::Anybody,
         (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => {
             NetworkAccess::Nobody
         }
+        (_, Some(true)) if approved.is_some_and(|approved| approved.direct) => {
+            NetworkAccess::Anybody
+        }
         (_, Some(true)) => {
-            NetworkAccess::ByRule(SettingsHosts::from_policy(policy).into_host_policy())
+            let mut hosts = SettingsHosts::from_policy(policy);
+            if let Some(approved) = approved {
+                approved.add_hosts(&mut hosts);
+            }
+            NetworkAccess::ByRule(hosts.into_host_policy())
         }
         _ => NetworkAccess::Anybody,
     }
@@ -266,7 +277,12 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
         homes.open.extend(stores_of(shell, home));
         paths.writable = services::sockets_of(shell, home);
     }
-    let network = network(policy, confined, &reason);
+    let approved = approved_access(policy, facts);
+    if let Some(approved) = &approved {
+        homes.open.extend(approved.stores.iter().cloned());
+        paths.writable.extend(approved.sockets.iter().cloned());
+    }
+    let network = network(policy, confined, &reason, approved.as_ref());
     Some(Confinement {
         profile: confined,
         writable: paths.writable.into(),

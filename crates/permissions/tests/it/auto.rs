@@ -5,7 +5,8 @@ use std::sync::Arc;
 use haft_contract::PermissionMode;
 use haft_permissions::{
     CallFacts, Decision, DecisionBehavior, DecisionReason, HookPermission, List, PathContext,
-    PatternBases, Policy, RuleSet, RuleSource, SandboxSettings, SettingsScope, decide,
+    PatternBases, Policy, RuleSet, RuleSource, SandboxSettings, SettingsScope, approval_parts,
+    decide,
     sandbox::{ExcludedCommand, SettingsHost},
 };
 use serde_json::{Value, json};
@@ -265,6 +266,60 @@ fn a7_the_table_asks() {
         "{reason:?}"
     );
     AutoSession::allowing("Bash(gh pr view *)").assert_rule_allows("gh pr view 1");
+}
+
+/// What an approved command needs is named, and given to it alone.
+#[test]
+fn approved_commands_get_what_their_service_needs() {
+    let files = tempfile::tempdir().unwrap();
+    let root = files.path().canonicalize().unwrap();
+    let (home, repository) = (root.join("home"), root.join("p"));
+    for directory in [".ssh", ".config/gh", ".aws"] {
+        std::fs::create_dir_all(home.join(directory)).unwrap();
+    }
+    let git = repository.join(".git");
+    for directory in ["objects", "refs"] {
+        std::fs::create_dir_all(git.join(directory)).unwrap();
+    }
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let config = "[remote \"origin\"]\n\turl = https://code.example/a/b\n\
+                  [remote \"other\"]\n\turl = git@code.example:a/b\n";
+    std::fs::write(git.join("config"), config).unwrap();
+    let place = PathContext {
+        cwd: repository.clone(),
+        home: Some(home.clone()),
+    };
+    let text = |mode: PermissionMode, line: &str| {
+        let policy = Policy {
+            home: Some(home.clone()),
+            ..Policy::new(mode, vec![repository.clone()])
+        };
+        let facts = judged::facts("Bash", &json!({ "command": line }), &place);
+        approval_parts::confinement_text(&policy, &facts).unwrap()
+    };
+    let auto = |line: &str| text(PermissionMode::Auto, line);
+    let by_rule = "profile workspace, network by rule";
+    assert_eq!(auto("cargo test"), by_rule);
+    assert_eq!(
+        auto("git push"),
+        format!("{by_rule}; with code.example, ~/.config/gh")
+    );
+    assert_eq!(auto("cargo test && git push origin main"), auto("git push"));
+    let ssh = "profile workspace, network open; with the network of this machine, ~/.ssh";
+    assert!(auto("git push other").starts_with(ssh));
+    assert!(auto("ssh h ls").starts_with(ssh));
+    assert!(
+        auto("gh pr merge 1")
+            .contains("with *.github.com, *.githubusercontent.com, github.com, ~/.config/gh")
+    );
+    let aws = "; with *.amazonaws.com, *.aws.amazon.com, ~/.aws";
+    assert_eq!(auto("aws s3 rm s3://b/x"), format!("{by_rule}{aws}"));
+    assert_eq!(auto("curl -d x https://h/x"), format!("{by_rule}; with h"));
+    assert_eq!(auto("curl https://i/x"), format!("{by_rule}; with i"));
+    assert_eq!(
+        text(PermissionMode::Default, "git push"),
+        "profile workspace, network open"
+    );
 }
 
 #[test]

@@ -5,6 +5,8 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fs,
+    path::Path,
 };
 
 use haft_contract::secrets;
@@ -207,6 +209,16 @@ const READ_ONLY: &[(&str, &str)] = &[
 /// Variables that inform a program that an agent started it.
 const MARKS: &[(&str, &str)] = &[("CLAUDECODE", "1"), ("CLAUDE_CODE_CHILD_SESSION", "1")];
 
+/// Returns whether a command with this profile may connect to this socket.
+fn grants_socket(profile: &SandboxProfile, socket: &Path) -> bool {
+    match profile {
+        SandboxProfile::Workspace(workspace) => {
+            fs::canonicalize(socket).is_ok_and(|real| workspace.writable.contains(&real))
+        }
+        SandboxProfile::ReadOnly(_) | SandboxProfile::Full => false,
+    }
+}
+
 /// Returns the complete environment of a command. Nothing else is inherited.
 pub(crate) fn child(origin: &EnvironmentSource<'_>) -> BTreeMap<OsString, OsString> {
     let read_only = matches!(origin.profile, SandboxProfile::ReadOnly(_));
@@ -215,9 +227,10 @@ pub(crate) fn child(origin: &EnvironmentSource<'_>) -> BTreeMap<OsString, OsStri
     for (name, value) in DEFAULTS {
         child.set(name, value);
     }
+    let has_agent = |value: &OsStr| full || grants_socket(origin.profile, Path::new(value));
     for (name, value) in origin.own {
         let Some(text) = name.to_str() else { continue };
-        if passes(text) || full && text == "SSH_AUTH_SOCK" {
+        if passes(text) || (text == "SSH_AUTH_SOCK" && has_agent(value)) {
             // A command without a network needs no password of a proxy.
             let masked = value.to_str().filter(|_| read_only);
             let masked = masked.and_then(|value| secrets::mask_value(text, value));
