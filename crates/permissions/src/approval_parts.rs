@@ -88,6 +88,11 @@ pub fn confinement_text(policy: &Policy, facts: &CallFacts) -> Option<String> {
     })
 }
 
+/// Returns the access that a call's command gets in addition once it is approved.
+pub fn approved_access_text(policy: &Policy, facts: &CallFacts) -> Option<String> {
+    sandbox::approved_access(policy, facts)?.text(policy.home.as_deref())
+}
+
 /// Returns what covers a part, in a word, and the details if any. No part is denied on its own,
 /// because a deny rule applies to the whole call.
 pub fn part_decision(covered: &PartCoverage) -> (&'static str, Option<String>) {

@@ -1,7 +1,10 @@
 //! Explains calls that are not run. They are bound by the real tools and evaluated by the same
 //! functions as real calls.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use haft_contract::{Services, ToolSpec, ToolUse};
 use haft_engine::{
@@ -16,6 +19,10 @@ use super::placeholder_tools;
 /// cannot offer.
 pub struct CallExplainer {
     engine: Arc<Engine>,
+    /// The program that confines commands, if the sandbox of this machine counts.
+    program: Option<PathBuf>,
+    /// Whether undo would not cover commands on this machine.
+    unwitnessed: OnceLock<bool>,
 }
 
 impl CallExplainer {
@@ -32,7 +39,25 @@ impl CallExplainer {
         }
         let builder = Engine::builder(registry, folder).services(services);
         let (engine, _) = builder.build().await;
-        Ok(Self { engine })
+        Ok(Self {
+            engine,
+            program: None,
+            unwitnessed: OnceLock::new(),
+        })
+    }
+
+    /// Sets the program that confines commands. Without one, the mode `auto` asks about commands.
+    #[must_use]
+    pub fn with_program(mut self, program: Option<PathBuf>) -> Self {
+        self.program = program;
+        self
+    }
+
+    /// Returns whether undo would not cover commands on this machine. Probes the sandbox once.
+    pub(super) fn is_unwitnessed(&self) -> bool {
+        *self.unwitnessed.get_or_init(|| {
+            super::MachineSandbox::probe(self.program.as_deref(), &std::env::temp_dir()).unwitnessed
+        })
     }
 
     /// Returns the definitions of the tools.

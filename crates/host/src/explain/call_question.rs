@@ -1,7 +1,7 @@
 //! A question about a call, with its own rules: the format of one line for `haft permissions
 //! check`. Settings are ignored.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{PermissionMode, Services, SessionId};
 use haft_engine::{
@@ -78,10 +78,13 @@ impl CallExplainer {
         for root in &roots {
             context = context.with_directory(root.clone());
         }
-        let policy = Policy {
+        let mut policy = Policy {
             rules: context.rules.clone(),
             ..Policy::for_directories(context.mode, &roots).with_home(home.as_deref())
         };
+        if policy.mode == PermissionMode::Auto && self.is_unwitnessed() {
+            Arc::make_mut(&mut policy.sandbox).unwitnessed = true;
+        }
         let mut facts = self.facts(&question.tool, question.input, &context).await?;
         match question.hook.as_deref() {
             Some("allow") => facts.hook = HookPermission::Allow,

@@ -7,13 +7,13 @@ mod call_explainer;
 mod call_question;
 mod placeholder_tools;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use haft_contract::{Confinement, RuleOffer};
+use haft_contract::{Confinement, PermissionMode, RuleOffer};
 use haft_engine::permissions::{
     CallFacts, Decision, DecisionBehavior, PartCoverage, Policy, approval_parts, confine, decide,
     profile,
-    sandbox::{ProfileReason, SettingsHosts},
+    sandbox::{ProfileReason, SettingsHosts, is_witnessed},
     suggest, uncovered_parts,
 };
 use serde_json::Value;
@@ -47,6 +47,10 @@ pub struct ExplainedConfinement {
     pub reason: ProfileReason,
     /// The hosts that settings and rules name.
     pub hosts: SettingsHosts,
+    /// The access that the command gets in addition once it is approved, as text.
+    pub access: Option<String>,
+    /// Whether the mode `auto` relies on undo for the command.
+    pub relies_on_undo: bool,
     /// A setting that this machine cannot enforce.
     pub missing: Option<&'static str>,
 }
@@ -106,7 +110,10 @@ pub async fn explain_call(
     let facts = facts.map_err(anyhow::Error::msg)?;
     // Decide as in a session: a command that relies on confinement asks if nothing confines it.
     let machine = match facts.shell {
-        Some(_) => sandbox(&config),
+        Some(_) => {
+            let among = config.environment.temporary_folder();
+            MachineSandbox::probe(config.program.as_deref(), &among)
+        }
         None => MachineSandbox::default(),
     };
     let sandbox_warning = machine.warning;
@@ -145,6 +152,8 @@ fn confinement(policy: &Policy, facts: &CallFacts) -> Option<ExplainedConfinemen
         confinement: confine(policy, facts)?,
         reason,
         hosts: SettingsHosts::from_policy(policy),
+        access: approval_parts::approved_access_text(policy, facts),
+        relies_on_undo: policy.mode == PermissionMode::Auto && is_witnessed(policy, facts),
         missing: policy.sandbox.missing(),
     })
 }
@@ -160,25 +169,26 @@ struct MachineSandbox {
     warning: Option<String>,
 }
 
-/// Probes the sandbox.
-#[cfg(feature = "shell")]
-fn sandbox(config: &SessionConfig) -> MachineSandbox {
-    use haft_tools::sandbox::Mechanism;
-    let among = config.environment.temporary_folder();
-    let mechanism = haft_tools::sandbox::strongest(config.program.as_deref(), &among);
-    MachineSandbox {
-        unconfined: mechanism == Mechanism::None,
-        unwitnessed: matches!(mechanism, Mechanism::Reduced | Mechanism::None),
-        warning: mechanism.warning(),
+impl MachineSandbox {
+    /// Probes the sandbox.
+    #[cfg(feature = "shell")]
+    fn probe(program: Option<&Path>, among: &Path) -> Self {
+        use haft_tools::sandbox::Mechanism;
+        let mechanism = haft_tools::sandbox::strongest(program, among);
+        Self {
+            unconfined: mechanism == Mechanism::None,
+            unwitnessed: matches!(mechanism, Mechanism::Reduced | Mechanism::None),
+            warning: mechanism.warning(),
+        }
     }
-}
 
-/// A build without commands cannot confine any.
-#[cfg(not(feature = "shell"))]
-fn sandbox(_: &SessionConfig) -> MachineSandbox {
-    MachineSandbox {
-        unconfined: true,
-        unwitnessed: true,
-        warning: None,
+    /// A build without commands cannot confine any.
+    #[cfg(not(feature = "shell"))]
+    fn probe(_: Option<&Path>, _: &Path) -> Self {
+        Self {
+            unconfined: true,
+            unwitnessed: true,
+            warning: None,
+        }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) use approved::ApprovedAccess;
 pub(super) use approved::approved_access;
 pub use hosts::{HostsByPolicy, SettingsHost, SettingsHosts};
 pub(crate) use paths::controlled;
-pub use profile::{ProfileReason, profile};
+pub use profile::{ProfileReason, is_witnessed, profile};
 pub(super) use profile::{is_enough, is_lifted, is_open};
 pub(super) use secret_variables::uses_secret;
 pub(crate) use services::stores_of;

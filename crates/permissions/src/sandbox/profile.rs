@@ -129,7 +129,7 @@ pub(crate) fn is_enough(policy: &Policy, facts: &CallFacts) -> bool {
 }
 
 /// Returns whether undo would cover everything that the command of this call changes in files.
-pub(crate) fn is_witnessed(policy: &Policy, facts: &CallFacts) -> bool {
+pub fn is_witnessed(policy: &Policy, facts: &CallFacts) -> bool {
     !policy.sandbox.unwitnessed
         && !policy.sandbox.unconfined
         && !policy.sandbox.files_open

@@ -32,6 +32,14 @@ impl ConfinementText<'_> {
             self.0.confinement.profile.name(),
             self.0.reason
         );
+        let access = self.0.access.as_ref();
+        let access = access.map_or_else(String::new, |access| format!("; with {access}"));
+        let undo = if self.0.relies_on_undo {
+            "; undo: on"
+        } else {
+            ""
+        };
+        let message = format!("{message}{access}{undo}");
         match self.0.missing {
             Some(missing) => format!("{message}\n{missing}"),
             None => message,
@@ -67,6 +75,8 @@ impl ConfinementText<'_> {
             "closed": paths(&self.0.confinement.closed),
             "open": paths(&self.0.confinement.open),
             "untold": self.0.confinement.untold,
+            "access": self.0.access,
+            "undo": self.0.relies_on_undo,
         })
     }
 }

@@ -79,6 +79,7 @@ fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, String> {
 pub(super) fn check_all() -> anyhow::Result<Exit> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let judge = runtime.block_on(CallExplainer::standalone())?;
+    let judge = judge.with_program(std::env::current_exe().ok());
     let check = |line: &str| {
         let (behavior, reason) = runtime.block_on(judge.evaluate(read(line)?))?;
         Ok((behavior.name(), reason))

@@ -73,7 +73,7 @@ use serde_json::{Value, json};
 use crate::binary::{Ran, haft, run};
 
 /// `haft` with a script of these turns, each a list of blocks.
-fn scripted(cwd: &Path, turns: &Value) -> Command {
+pub(crate) fn scripted(cwd: &Path, turns: &Value) -> Command {
     let turns: Vec<Value> = turns
         .as_array()
         .unwrap()
@@ -93,11 +93,11 @@ fn scripted(cwd: &Path, turns: &Value) -> Command {
     command
 }
 
-fn text(text: &str) -> Value {
+pub(crate) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn call(name: &str, input: Value) -> Value {
+pub(crate) fn call(name: &str, input: Value) -> Value {
     json!({"type": "tool_use", "name": name, "input": input})
 }
 
@@ -106,7 +106,7 @@ fn answer(command: &mut Command) -> Ran {
     run(command, b"")
 }
 
-fn lines(ran: &Ran) -> Vec<Value> {
+pub(crate) fn lines(ran: &Ran) -> Vec<Value> {
     let parsed = ran.stdout.lines().map(serde_json::from_str);
     parsed.collect::<Result<_, _>>().unwrap()
 }
@@ -161,14 +161,14 @@ fn kinds(messages: &[Value]) -> Vec<String> {
 }
 
 /// A `haft --input-format stream-json` that is talked to line by line.
-struct Talk {
+pub(crate) struct Talk {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Talk {
-    fn new(command: &mut Command) -> Self {
+    pub(crate) fn new(command: &mut Command) -> Self {
         let mut child = command
             .args(["--output-format", "stream-json", "--verbose"])
             .args(["--input-format", "stream-json"])
@@ -189,16 +189,16 @@ impl Talk {
         stdin.write_all(line.as_bytes()).unwrap();
     }
 
-    fn user(&mut self, text: &str) {
+    pub(crate) fn user(&mut self, text: &str) {
         let message = json!({"role": "user", "content": text});
         self.say(&json!({"type": "user", "message": message, "session_id": "default"}));
     }
 
-    fn request(&mut self, id: &str, request: &Value) {
+    pub(crate) fn request(&mut self, id: &str, request: &Value) {
         self.say(&json!({"type": "control_request", "request_id": id, "request": request}));
     }
 
-    fn respond(&mut self, request: &Value, response: &Value) {
+    pub(crate) fn respond(&mut self, request: &Value, response: &Value) {
         let id = &request["request_id"];
         let response = json!({"subtype": "success", "request_id": id, "response": response});
         self.say(&json!({"type": "control_response", "response": response}));
@@ -210,14 +210,14 @@ impl Talk {
         self.say(&json!({"type": "control_response", "response": response}));
     }
 
-    fn hear(&mut self) -> Option<Value> {
+    pub(crate) fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
     }
 
     /// Everything up to the first message of this type and subtype.
-    fn hear_until(&mut self, kind: &str) -> Vec<Value> {
+    pub(crate) fn hear_until(&mut self, kind: &str) -> Vec<Value> {
         let mut heard = Vec::new();
         while let Some(message) = self.hear() {
             heard.push(message);
@@ -230,7 +230,7 @@ impl Talk {
     }
 
     /// Closes stdin: the rest, and how it ended.
-    fn end(mut self) -> (Vec<Value>, i32) {
+    pub(crate) fn end(mut self) -> (Vec<Value>, i32) {
         self.stdin = None;
         let rest = std::iter::from_fn(|| self.hear()).collect();
         (rest, self.child.wait().unwrap().code().unwrap_or(-1))

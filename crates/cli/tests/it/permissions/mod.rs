@@ -1,6 +1,6 @@
 //! What may run, as the binary says and does it.
 //!
-//! - `attempts`: ways around, tried
+//! - `attempts`: ways around, tried; `auto`: the mode that relies on undo
 //! - `deep_denials`: denied files far down in a tree
 //! - `explain`, `lines`: the commands that judge
 //! - `flags`: what the command line says of rules and settings
@@ -13,6 +13,8 @@
 
 #[cfg(target_os = "linux")]
 mod attempts;
+#[cfg(target_os = "linux")]
+mod auto;
 #[cfg(target_os = "linux")]
 mod deep_denials;
 mod doctor;
