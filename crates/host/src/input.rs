@@ -10,7 +10,7 @@ use std::{
 
 use haft_agent::{AgentHandle, ModelSettings, Prompt, random_id};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
-use haft_engine::hooks::HookEventKind;
+use haft_engine::{hooks::HookEventKind, permissions::sandbox::SettingsHosts};
 use haft_mcp::client::Servers;
 use haft_models::ThinkingMode;
 use serde_json::{Map, Value};
@@ -393,6 +393,15 @@ impl SessionInput {
     /// Returns the models that can be chosen, without a request to the provider.
     pub fn models(&self) -> Vec<ModelOption> {
         self.0.names.choices(&self.0.at_start().0)
+    }
+
+    /// Returns the number of hosts that rules and settings allow commands to contact.
+    pub fn allowed_hosts(&self) -> usize {
+        let policy = match self.0.access.engine() {
+            Some((engine, context)) => engine.policy(&context),
+            None => self.0.settings.policy(),
+        };
+        SettingsHosts::from_policy(&policy).allowed.len()
     }
 
     /// Returns the usage of the model's context window.

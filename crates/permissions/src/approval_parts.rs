@@ -93,7 +93,7 @@ pub fn approved_access_text(policy: &Policy, facts: &CallFacts) -> Option<String
     sandbox::approved_access(policy, facts)?.text(policy.home.as_deref())
 }
 
-/// Returns what covers a part, in a word, and the details if any. No part is denied on its own,
+/// Returns the kind of coverage of a part, and the details if any. No part is denied on its own,
 /// because a deny rule applies to the whole call.
 pub fn part_decision(covered: &PartCoverage) -> (&'static str, Option<String>) {
     match covered {

@@ -120,7 +120,7 @@ impl DecisionReason {
         }
     }
 
-    /// Returns the reason in a word if it has one, otherwise its text.
+    /// Returns the name of the reason if it has one, otherwise its text.
     pub fn headline(&self) -> String {
         match self {
             Self::Reversible => "reversible".to_owned(),

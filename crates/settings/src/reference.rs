@@ -148,12 +148,29 @@ const PERMISSION: &[SettingKey] = &[
     heavy(
         "permissions.defaultMode",
         Text,
-        "`default`, `acceptEdits`, `plan`, `dontAsk` or `bypassPermissions`",
+        "`default`, `acceptEdits`, `plan`, `auto`, `dontAsk` or `bypassPermissions`; the project's and the local \
+         file cannot set `auto` or `bypassPermissions`",
     ),
     heavy(
         "permissions.disableBypassPermissionsMode",
         Text,
         "`disable`: the mode bypassPermissions is unavailable",
+    ),
+    heavy(
+        "permissions.disableAutoMode",
+        Text,
+        "`disable`: the mode auto is unavailable; also as `disableAutoMode`",
+    ),
+    heavy(
+        "autoMode.classifyAllShell",
+        Flag,
+        "`true`: in the mode auto, allow rules for commands do not apply",
+    ),
+    heavy(
+        "autoMode.hard_deny",
+        List,
+        "rules that deny, in every mode; with an entry that is a sentence, the mode auto is unavailable, because \
+         nothing here can enforce it",
     ),
     managed(
         "allowManagedPermissionRulesOnly",
@@ -490,7 +507,10 @@ const TERMINAL: &[SettingKey] = &[
 ];
 
 const UNUSED: &[SettingKey] = &[
-    key("autoMode", Object, Users, false, None),
+    unused("autoMode.environment", List, false),
+    unused("autoMode.allow", List, false),
+    unused("autoMode.soft_deny", List, false),
+    unused("useAutoModeDuringPlan", Flag, false),
     unused("defaultShell", Text, false),
     unused("includeGitInstructions", Flag, true),
     unused("skipWebFetchPreflight", Flag, false),

@@ -241,3 +241,17 @@ fn a_person_binds_keys_of_questions_and_searches() {
     let is_yes = |effect: &AppEffect| matches!(effect, AppEffect::Answer { id: 1, answer } if *answer == haft::ApprovalAnswer::Allow);
     assert!(effects.iter().any(is_yes), "{}", effects.len());
 }
+
+#[test]
+fn the_status_row_says_what_auto_relies_on() {
+    let mut bench = UiTestBench::new(80, 24);
+    for _ in 0..3 {
+        bench.wait(100);
+        bench.read(b"\x1b[Z");
+    }
+    assert!(
+        bench.rows().contains("auto · undo on · 0 hosts"),
+        "{}",
+        bench.rows()
+    );
+}

@@ -18,6 +18,8 @@ use super::{
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StatusBar {
     pub(crate) mode: PermissionMode,
+    /// The number of hosts that commands may contact, in the mode `auto`.
+    pub(crate) allowed_hosts: usize,
     pub(crate) folder: String,
     pub(crate) branch: Option<String>,
     pub(crate) model: String,
@@ -37,13 +39,23 @@ impl StatusBar {
         }
     }
 
+    /// Returns the mode, and in the mode `auto` what commands may do.
+    fn mode_text(&self) -> String {
+        let name = self.mode.name();
+        match (self.mode, self.allowed_hosts) {
+            (PermissionMode::Auto, 1) => format!("{name} · undo on · 1 host"),
+            (PermissionMode::Auto, count) => format!("{name} · undo on · {count} hosts"),
+            _ => name.to_owned(),
+        }
+    }
+
     pub(crate) fn row(&self, look: &UiStyle, vi: Option<ViMode>) -> TextLine {
         let context = self
             .context
             .filter(|(_, window)| *window > 0)
             .map(|(used, window)| used * 100 / window);
         let row = StatusRow {
-            mode: self.mode.name().to_owned(),
+            mode: self.mode_text(),
             folder: self.folder.clone(),
             branch: self.branch.clone(),
             model: self.model.clone(),

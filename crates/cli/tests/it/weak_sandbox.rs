@@ -217,6 +217,28 @@ fn where_it_is_confined_in_part_the_holes_are_named_and_what_holds_holds() {
 }
 
 #[test]
+fn the_mode_auto_is_not_used_and_one_line_says_why() {
+    for user in users::all() {
+        let home = home(user);
+        let trusted = run(home.haft().args(["permissions", "trust", "--yes"]), b"");
+        assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+        for weakness in [REDUCED, NOTHING] {
+            let flags = ["--permission-mode", "auto"];
+            let (answers, said) = exec(&home, weakness, &flags, &["touch made"]);
+            let line =
+                |found| format!("auto needs the full sandbox; here: {found}. Using default.");
+            // A kernel without Landlock confines nothing in either case.
+            let reduced = said.matches(&line("reduced (no user namespaces)")).count();
+            let none = said.matches(&line("none")).count();
+            assert_eq!(reduced + none, 1, "{user:?}: {said}");
+            assert!(weakness == REDUCED || none == 1, "{user:?}: {said}");
+            assert_eq!(answers[0]["is_error"], true, "{user:?}: {}", answers[0]);
+            assert!(!home.path("work/made").exists());
+        }
+    }
+}
+
+#[test]
 fn a_single_call_and_an_explanation_know_it_too() {
     for user in users::all() {
         let home = home(user);

@@ -1,5 +1,5 @@
-//! What a result says in the permission mode `auto`: why the call ran, and that undo restores what it
-//! changed.
+//! The additions to results in the permission mode `auto`: why the call ran, and that undo restores its
+//! changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ const CHANGED_FILES: &str = "changedFiles";
 #[derive(Debug, Clone)]
 pub(crate) struct CallPermission {
     pub(crate) mode: PermissionMode,
-    /// The reason in a word, or as text.
+    /// The reason, as its name if it has one.
     pub(crate) because: String,
     /// Whether the call ran only because undo covers it.
     pub(crate) is_reversible: bool,

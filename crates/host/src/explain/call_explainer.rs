@@ -19,7 +19,7 @@ use super::placeholder_tools;
 /// cannot offer.
 pub struct CallExplainer {
     engine: Arc<Engine>,
-    /// The program that confines commands, if the sandbox of this machine counts.
+    /// The program that confines commands, to probe the sandbox of this machine.
     program: Option<PathBuf>,
     /// Whether undo would not cover commands on this machine.
     unwitnessed: OnceLock<bool>,

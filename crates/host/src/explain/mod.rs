@@ -165,7 +165,7 @@ struct MachineSandbox {
     unconfined: bool,
     /// Whether commands can change files without being seen.
     unwitnessed: bool,
-    /// What is not enforced.
+    /// The warning about guarantees that are missing.
     warning: Option<String>,
 }
 

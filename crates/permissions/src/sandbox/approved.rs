@@ -1,5 +1,5 @@
-//! What an approved command needs in the mode `auto`: the hosts, credentials and sockets of its
-//! service.
+//! The access of approved commands in the mode `auto`: the hosts, credentials and sockets of their
+//! services.
 //!
 //! In this mode, commands reach only hosts that something allows, and no credentials. A command of
 //! the table of irreversible ones could not work like this. It runs only after the user, a rule or a
@@ -158,7 +158,7 @@ impl ApprovedAccess {
             .extend(named.filter_map(|host| SettingsHost::new(host).ok()));
     }
 
-    /// Returns the access as text for the question; `None` if there is none.
+    /// Returns the access as text for the question; `None`: no access.
     pub(crate) fn text(&self, home: Option<&Path>) -> Option<String> {
         let mut all: Vec<String> = match (self.direct, self.any_host) {
             (true, _) => vec!["the network of this machine".to_owned()],

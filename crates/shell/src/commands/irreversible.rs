@@ -1,9 +1,9 @@
-//! Commands whose effect nobody on this machine can undo: they change a remote repository, publish,
+//! Commands whose effect cannot be undone on this machine: they change a remote repository, publish,
 //! change infrastructure, reach another machine or leave the sandbox.
 //!
-//! The permission mode `auto` asks about them. The table lists programs by name; the words of the
-//! command decide. Wrappers need no row, because the commands that they start are separate parts.
-//! If the line hides the words that would decide, the command counts as irreversible.
+//! The permission mode `auto` asks about them. The table lists programs by name; their arguments
+//! decide. Wrappers need no row, because the commands that they start are separate parts. If the line
+//! hides the arguments that would decide, the command is treated as irreversible.
 
 mod table;
 #[cfg(test)]
@@ -21,7 +21,7 @@ const PUBLISHES: &str = "it publishes";
 const CHANGES_SERVICES: &str = "it changes infrastructure or services";
 const REACHES_MACHINE: &str = "it reaches another machine";
 const SENDS: &str = "it sends data to a host";
-const CHANGES_RIGHTS: &str = "it runs with other rights, outside the sandbox";
+const CHANGES_RIGHTS: &str = "it runs with other rights";
 const CHANGES_PACKAGES: &str = "it changes the packages of the system";
 
 /// A program some of whose calls are irreversible.
@@ -37,19 +37,19 @@ struct IrreversibleProgram {
     flags: &'static str,
 }
 
-/// The irreversible calls of a program. In the lists, `pr/merge` is a verb of two words, and `list-*`
-/// is any word that begins with `list-`.
+/// The irreversible calls of a program. In the lists, `pr/merge` is a verb of two arguments, and
+/// `list-*` is any argument that begins with `list-`.
 enum IrreversibleCalls {
-    /// All that are not read-only.
+    /// Every call that is not read-only.
     All,
-    /// Those with one of these verbs.
+    /// The calls with one of these verbs.
     Verbs(&'static str),
-    /// Those with one of these words, at any place.
+    /// The calls with one of these arguments, at any place.
     Words(&'static str),
-    /// All except those with a verb that only reads: in this list, or by this function.
+    /// Every call except those with a verb that only reads: in this list, or by this function.
     Unless(&'static str, fn(&str) -> bool),
-    /// All except those whose first listed word is in the first list. The second list contains verbs
-    /// that make a change.
+    /// Every call, unless its first listed argument is in the first list. The second list contains
+    /// verbs that make a change.
     UnlessFirst(&'static str, &'static str),
     /// Computed from the arguments.
     Computed(fn(&[Arg]) -> bool),
@@ -138,12 +138,12 @@ impl IrreversibleProgram {
 
 /// The arguments of a command that are not options, from the left.
 struct VerbWords<'a> {
-    /// The words. `None` is text that the line does not show, and nothing follows it.
+    /// The arguments. `None` is text that the line does not show, and nothing follows it.
     words: Vec<Option<&'a str>>,
-    /// The number of words before the first option that the table does not list. That option may
-    /// take the next word as its value.
+    /// The number of arguments before the first option that the table does not list. That option may
+    /// take the next argument as its value.
     certain: usize,
-    /// The number of unlisted options before the first word.
+    /// The number of unlisted options before the first argument.
     unlisted: usize,
 }
 
@@ -180,7 +180,7 @@ impl<'a> VerbWords<'a> {
         found
     }
 
-    /// Returns whether the words may select this verb.
+    /// Returns whether the arguments may select this verb.
     fn may_be(&self, verb: &str) -> bool {
         (0..=self.unlisted).any(|skipped| {
             let mut words = self.words.iter().skip(skipped);
@@ -188,14 +188,14 @@ impl<'a> VerbWords<'a> {
                 let is_part = |word: &&Option<&str>| word.is_none_or(|word| fits(part, word));
                 match at {
                     0 => words.next().as_ref().is_some_and(is_part),
-                    // Values of options may be between the words of a verb.
+                    // Values of options may be between the parts of a verb.
                     _ => words.any(|word| is_part(&word)),
                 }
             })
         }) || self.words.first() == Some(&None)
     }
 
-    /// Returns whether the words certainly select a verb with this property.
+    /// Returns whether the arguments certainly select a verb with this property.
     fn is_certainly(&self, has_property: impl Fn(&str) -> bool) -> bool {
         let certain = self.words.iter().take(self.certain);
         let certain = certain.map_while(|word| *word).take(MAX_VERB);
@@ -203,7 +203,7 @@ impl<'a> VerbWords<'a> {
         (1..=certain.len()).any(|count| has_property(&certain[..count].join("/")))
     }
 
-    /// Returns whether the first word of either list is certainly in `reading`.
+    /// Returns whether the first argument in either list is certainly in `reading`.
     fn reads_first(&self, reading: &str, changing: &str) -> bool {
         let words = self.words.iter().take(self.certain).map_while(|word| *word);
         let mut verbs = words.filter(|word| listed(reading, word) || listed(changing, word));
@@ -211,10 +211,11 @@ impl<'a> VerbWords<'a> {
     }
 }
 
-/// The maximum number of words in a verb.
+/// The maximum number of arguments in a verb.
 const MAX_VERB: usize = 3;
 
-/// Returns whether a list separated by spaces contains this word, or this verb of several words.
+/// Returns whether a list separated by spaces contains this argument, or this verb of several
+/// arguments.
 fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|entry| {
         entry == word || {
@@ -226,7 +227,7 @@ fn listed(list: &str, word: &str) -> bool {
     })
 }
 
-/// Returns whether a part of a verb in the table, `list` or `list-*`, fits a word.
+/// Returns whether a part of a verb in the table, `list` or `list-*`, fits an argument.
 fn fits(entry: &str, word: &str) -> bool {
     match entry.strip_suffix('*') {
         Some(beginning) => word.starts_with(beginning),

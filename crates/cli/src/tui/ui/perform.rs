@@ -252,6 +252,10 @@ impl Ui {
             status.context = Some((usage.total, usage.window));
         }
         status.mode = session.mode();
+        status.allowed_hosts = match status.mode {
+            PermissionMode::Auto => session.allowed_hosts(),
+            _ => 0,
+        };
         status.model = session.model();
         status.cost = status.cost.max(session.costs().total_usd);
         if let Some(line) = self

@@ -129,12 +129,17 @@ fn what_writes_or_runs_by_a_way_around_is_not_harmless() {
     }
 }
 
-/// Everything is allowed but for this.
-fn denying(rule: &str) -> Vec<String> {
+/// Everything is allowed but for this: because nothing asks, and because undo can restore it.
+fn denying(home: &Home, rule: &str) -> [Vec<String>; 2] {
+    let trusted = run(home.haft().args(["permissions", "trust", "--yes"]), b"");
+    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
     let settings = json!({"permissions": {"deny": [rule]}}).to_string();
-    ["--dangerously-skip-permissions", "--settings", &settings]
-        .map(str::to_owned)
-        .to_vec()
+    let bypass = ["--dangerously-skip-permissions", "--settings", &settings];
+    let auto = ["--permission-mode", "auto", "--settings", &settings];
+    [
+        bypass.map(str::to_owned).to_vec(),
+        auto.map(str::to_owned).to_vec(),
+    ]
 }
 
 #[test]
@@ -154,10 +159,11 @@ fn a_denied_command_is_not_started_by_another_name() {
     ];
     for user in users::all() {
         let home = project(user);
-        let flags = denying("Bash(curl *)");
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        for (line, answer) in lines.iter().zip(answers(&home, &flags, &lines)) {
-            assert_eq!(answer["is_error"], true, "{user:?}: {line}: {answer}");
+        for flags in denying(&home, "Bash(curl *)") {
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            for (line, answer) in lines.iter().zip(answers(&home, &flags, &lines)) {
+                assert_eq!(answer["is_error"], true, "{user:?}: {line}: {answer}");
+            }
         }
         assert!(!home.path("home/ran").exists(), "{user:?}");
         // Without the rule it is started.
@@ -208,15 +214,21 @@ fn a_denied_file_is_not_written_with_the_rest_of_its_directory() {
         let kept = || fs::read_to_string(home.path("work/secrets/.env")).unwrap_or_default();
         assert_eq!(kept(), "kept\n", "{user:?}");
         for rule in ["Edit(./secrets/.env)", "Edit(secrets/**)"] {
-            let flags = denying(rule);
-            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            let [bypass, auto] = denying(&home, rule);
+            let flags: Vec<&str> = bypass.iter().map(String::as_str).collect();
             for (line, answer) in lines.iter().zip(answers(&home, &flags, &lines)) {
                 assert_eq!(answer["is_error"], true, "{user:?}: {line}: {answer}");
             }
             assert_eq!(kept(), "kept\n", "{user:?}: {rule}");
+            // In `auto` some of them run, and the sandbox keeps the file.
+            let flags: Vec<&str> = auto.iter().map(String::as_str).collect();
+            for line in lines {
+                answers(&home, &flags, &[line]);
+                assert_eq!(kept(), "kept\n", "{user:?}: {rule}: {line}");
+            }
         }
         // Where the name that results is certain and another one, it is written.
-        let flags = denying("Edit(./secrets/.env)");
+        let [flags, _] = denying(&home, "Edit(./secrets/.env)");
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let plain = ["cp f.txt secrets/", "mv a.txt secrets", "mkdir secrets/d"];
         for (line, answer) in plain.iter().zip(answers(&home, &flags, &plain)) {

@@ -198,11 +198,11 @@ fn bypass_is_not_for_root_unless_the_machine_is_a_sandbox() {
 }
 
 #[test]
-fn mode_auto_is_taken_as_default_with_a_word() {
+fn mode_auto_needs_trust_and_says_so_in_one_line() {
     let place = Place::new(&[(USER, r#"{"permissions": {"defaultMode": "acceptEdits"}}"#)]);
     let ran = place.run(&["--permission-mode", "auto", "permissions", "list"]);
     assert!(ran.stdout.starts_with("mode default\n"), "{}", ran.stdout);
-    let told = "haft: --permission-mode: mode auto is not supported here; default is used\n";
+    let told = "haft: auto needs a trusted directory; this one is not trusted. Using default.\n";
     assert_eq!(ran.stderr, told);
 }
 

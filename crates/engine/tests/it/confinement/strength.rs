@@ -106,6 +106,32 @@ async fn what_counts_on_being_confined_asks_where_nothing_confines() {
     }
 }
 
+/// The mode `auto` relies on a sandbox that sees every change, also where it has become weaker since
+/// the start.
+#[tokio::test]
+async fn auto_asks_about_commands_where_the_sandbox_is_weaker() {
+    use ConfinementStrength::{Nothing, Reduced, Whole};
+    for (strength, line, expected) in [
+        (Whole, "touch b", (false, Some(false))),
+        (Whole, "git push", (true, Some(true))),
+        (Reduced, "touch b", (true, Some(true))),
+        (Reduced, "cat a", (false, Some(false))),
+        (Nothing, "touch b", (true, Some(true))),
+    ] {
+        let setup = Setup {
+            mode: PermissionMode::Auto,
+            ..setup(strength, SandboxSettings::default())
+        };
+        assert_eq!(tried(setup, line).await, expected, "{strength:?} {line}");
+    }
+    // Without a probe nobody knows.
+    let setup = Setup {
+        mode: PermissionMode::Auto,
+        ..Setup::default()
+    };
+    assert_eq!(tried(setup, "touch b").await, (true, Some(true)));
+}
+
 #[tokio::test]
 async fn where_no_one_can_be_asked_it_does_not_run() {
     for mode in [

@@ -379,7 +379,7 @@ const CLOUD_READS: &str = "list ls describe describe-* get get-* list-* show sho
                            status logs read tail cat du stat hash diff history query head \
                            print-settings print-access-boundary";
 
-/// Verbs of cloud clients that make a change, so that a name after them is not taken for a verb.
+/// Verbs of cloud clients that make a change, so that a name after them is not treated as a verb.
 const CLOUD_CHANGES: &str = "create create-* delete delete-* update update-* add add-* remove remove-* \
                              set set-* unset deploy start stop reset restart reboot patch import \
                              export enable disable activate revoke ssh scp cp mv rm rb mb rsync sync \

@@ -145,7 +145,7 @@ struct PendingAnswer {
     undo: Option<UndoCoverage>,
     /// Notes to add after its output.
     notes: Vec<String>,
-    /// The number of files that it changed, as far as it is known.
+    /// The number of files that it changed, if known.
     changed_files: usize,
 }
 
