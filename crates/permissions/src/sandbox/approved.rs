@@ -257,11 +257,8 @@ impl ApprovedAccess {
             }
             Some(url) => {
                 self.add_stores(GIT_STORES, home);
-                match url_host(&url) {
-                    Some(host) => self.hosts.push(host),
-                    // A local repository.
-                    None => {}
-                }
+                // A local repository has no host.
+                self.hosts.extend(url_host(&url));
             }
             None => {
                 self.any_host = true;

@@ -140,46 +140,46 @@ fn a5_a_new_host_is_refused_and_named_without_a_user() {
 
 #[test]
 fn a11_without_what_it_needs_the_session_is_in_default_and_says_so_once() {
-    let cases: [(&[(&str, &str)], bool, &str); 6] = [
+    let cases = [
         (
-            &[],
+            None,
             false,
             "auto needs a trusted directory; this one is not trusted. Using default.",
         ),
         (
-            &[(USER, r#"{"sandbox": {"enabled": false}}"#)],
+            Some((USER, r#"{"sandbox": {"enabled": false}}"#)),
             true,
             "auto needs the sandbox; sandbox.enabled is false. Using default.",
         ),
         (
-            &[(USER, r#"{"sandbox": {"filesystem": {"disabled": true}}}"#)],
+            Some((USER, r#"{"sandbox": {"filesystem": {"disabled": true}}}"#)),
             true,
             "auto needs the sandbox; sandbox.filesystem.disabled is true. Using default.",
         ),
         (
-            &[(
+            Some((
                 PROJECT,
                 r#"{"permissions": {"disableAutoMode": "disable"}}"#,
-            )],
+            )),
             true,
             "auto is switched off by the settings (disableAutoMode). Using default.",
         ),
         (
-            &[(USER, r#"{"disableAutoMode": "disable"}"#)],
+            Some((USER, r#"{"disableAutoMode": "disable"}"#)),
             true,
             "auto is switched off by the settings (disableAutoMode). Using default.",
         ),
         (
-            &[(
+            Some((
                 USER,
                 r#"{"autoMode": {"hard_deny": ["never touch billing"]}}"#,
-            )],
+            )),
             true,
             "auto cannot enforce autoMode.hard_deny \"never touch billing\"; write a permission rule instead. Using default.",
         ),
     ];
     for (files, trusts, expected) in cases {
-        let place = Place::new(files);
+        let place = Place::new(files.as_slice());
         if trusts {
             assert_eq!(place.run(&["permissions", "trust", "--yes"]).code, 0);
         }
