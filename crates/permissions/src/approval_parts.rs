@@ -101,7 +101,7 @@ pub fn part_decision(covered: &PartCoverage) -> (&'static str, Option<String>) {
         // The mode `auto` allows changes in this profile only.
         PartCoverage::Allowed(DecisionReason::Reversible) => {
             let profile = ConfinementProfile::Workspace.name();
-            ("reversible", Some(format!("{profile}, undo on")))
+            ("reversible", Some(format!("{profile}, undo exact")))
         }
         PartCoverage::Allowed(because) => ("allowed", Some(because.to_string())),
         PartCoverage::Uncovered(why) => match why.strip_prefix(IRREVERSIBLE) {

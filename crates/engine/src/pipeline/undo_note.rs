@@ -45,7 +45,11 @@ impl CallPermission {
             usize::try_from(count).ok()
         });
         if let Some(Value::Object(fields)) = &mut result.structured {
-            let permission = json!({"mode": self.mode.name(), "because": self.because});
+            let mut permission = json!({"mode": self.mode.name(), "because": self.because});
+            if let (Some(undo), Some(permission)) = (fields.get("undo"), permission.as_object_mut())
+            {
+                permission.insert("undo".to_owned(), undo.clone());
+            }
             fields.insert("permission".to_owned(), permission);
         }
         let written = match result.is_error {
@@ -59,7 +63,16 @@ impl CallPermission {
         let noun = if changed == 1 { "file" } else { "files" };
         let mut line = format!("↺ {changed} {noun} · /undo");
         if !was_explained.swap(true, Ordering::Relaxed) {
-            line += " (haft undo restores them)";
+            let undo = result
+                .structured
+                .as_ref()
+                .and_then(|fields| fields.get("undo"));
+            // Undo of file tools is always exact.
+            let exactly = undo.is_none_or(|undo| undo == "exact");
+            line += match exactly {
+                true => " (haft undo restores them exactly)",
+                false => " (haft undo restores them)",
+            };
         }
         result.card.body.push(CardSection::Muted(line));
     }
@@ -97,10 +110,11 @@ mod tests {
             permission.add_to(&mut result, &explained);
             (result.card.body, result.structured)
         };
-        let (sections, structured) = lines(&reversible, json!({"changedFiles": 12}));
-        let first = "↺ 12 files · /undo (haft undo restores them)";
+        let (sections, structured) =
+            lines(&reversible, json!({"changedFiles": 12, "undo": "exact"}));
+        let first = "↺ 12 files · /undo (haft undo restores them exactly)";
         assert_eq!(sections, [CardSection::Muted(first.to_owned())]);
-        let permission = json!({"mode": "auto", "because": "reversible"});
+        let permission = json!({"mode": "auto", "because": "reversible", "undo": "exact"});
         assert_eq!(structured.unwrap()["permission"], permission);
         let (sections, _) = lines(&reversible, json!({"changedFiles": 1}));
         assert_eq!(

@@ -205,9 +205,9 @@ fn git_works_with_the_pinned_keys() {
         String::from_utf8(output.stdout).unwrap()
     };
     git(&["init", "-q"]);
-    std::fs::write(directory.path().join("a"), "a\n").unwrap();
+    fs::write(directory.path().join("a"), "a\n").unwrap();
     git(&["add", "a"]);
-    std::fs::write(directory.path().join("a"), "b\n").unwrap();
+    fs::write(directory.path().join("a"), "b\n").unwrap();
     assert!(git(&["diff"]).contains("+b"));
     assert_eq!(git(&["config", "core.fsmonitor"]), "false\n");
     assert_eq!(git(&["config", "core.hooksPath"]), "/dev/null\n");

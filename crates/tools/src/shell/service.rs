@@ -595,11 +595,11 @@ impl ProbeConfinement for ShellService {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            // Without its own PID namespace, a process of the command could outlive it. Without a
-            // journal, nothing is stored.
-            confinement.profile != ConfinementProfile::Full
-                && cx.services.get::<haft_journal::Journal>().is_ok()
+            // Without a PID namespace for the command, one of its processes could outlive the record.
+            // Without a journal, nothing is stored.
+            cx.services.get::<haft_journal::Journal>().is_ok()
                 && self.strength(confinement).await == Some(ConfinementStrength::Whole)
+                && self.can_witness(confinement).await.unwrap_or(false)
         })
     }
 

@@ -77,7 +77,8 @@ fn a_session_in_auto_runs_what_undo_restores_and_denies_the_rest() {
     assert_eq!(place.read("work/a"), "new\n");
     assert_eq!(place.read("work/c"), "c");
     let permission = json!({"mode": "auto", "because": "reversible"});
-    assert_eq!(results[0].1["permission"], permission);
+    let exact = json!({"mode": "auto", "because": "reversible", "undo": "exact"});
+    assert_eq!(results[0].1["permission"], exact);
     assert_eq!(results[0].1["changedFiles"], 3);
     assert_eq!(results[2].1["permission"], permission);
     // The text names the part, the reason and the rule.
