@@ -1,14 +1,13 @@
 //! The permission mode `auto`: what runs because undo can restore it, and what still asks.
 
 use haft_contract::{HostVerdict, PermissionMode};
-use haft_shell::{Effect, LinePart};
+use haft_shell::{Effect, LinePart, commands::rule_families::starts_other_programs};
 
 use super::{
     CallFacts, DecisionReason, PartCoverage, Policy, TouchedPath,
     rules::{Rule, RuleClass, RuleContent},
     sandbox::{self, SettingsHosts},
     shell_facts::{PathLocation, PathUse, ShellFacts},
-    suggest::NEVER,
 };
 
 /// The beginning of the reason why an irreversible part is not covered.
@@ -214,7 +213,7 @@ fn is_broad(text: &str) -> bool {
         return true;
     };
     match rest {
-        [] => NEVER.contains(&name),
+        [] => starts_other_programs(name),
         [verb] => match name {
             "npm" | "pnpm" | "yarn" | "bun" => {
                 ["run", "run-script", "exec", "x", "dlx"].contains(verb)
@@ -222,7 +221,7 @@ fn is_broad(text: &str) -> bool {
             "uv" | "poetry" | "pipenv" | "devbox" | "pdm" | "hatch" | "rye" | "mise" => {
                 ["run", "exec", "x"].contains(verb)
             }
-            _ => *verb == "exec" || (NEVER.contains(&name) && NEVER.contains(verb)),
+            _ => *verb == "exec" || (starts_other_programs(name) && starts_other_programs(verb)),
         },
         _ => false,
     }

@@ -144,6 +144,11 @@ pub fn has_exact_rule(part: &LinePart) -> bool {
     !has_word(NEVER, name) && !starts_another
 }
 
+/// Returns whether the arguments of a program are programs or other commands.
+pub fn starts_other_programs(name: &str) -> bool {
+    has_word(NEVER, name)
+}
+
 /// Returns whether a user may declare a program as a wrapper: it has no other meaning here.
 pub fn may_be_wrapper(name: &str) -> bool {
     is_plain_name(name) && !has_other_rules(name)
