@@ -62,6 +62,7 @@ impl AutoSession {
         let place = PathContext {
             cwd: "/w/p".into(),
             home: Some("/h".into()),
+            wrappers: Vec::new(),
         };
         let facts = CallFacts {
             hook: self.hook,
@@ -288,6 +289,7 @@ fn approved_commands_get_what_their_service_needs() {
     let place = PathContext {
         cwd: repository.clone(),
         home: Some(home.clone()),
+        wrappers: Vec::new(),
     };
     let text = |mode: PermissionMode, line: &str| {
         let policy = Policy {
