@@ -112,7 +112,7 @@ const WRITE_SECRETS: [&str; 5] = [
 ];
 
 /// Those that write such a file at another place, and why it is no secret of haft's.
-const WRITE_OTHERS: [(&str, &str); 22] = [
+const WRITE_OTHERS: [(&str, &str); 23] = [
     (
         "crates/acp/src/prompt.rs",
         "attachments of a prompt, in the folder of the session",
