@@ -32,7 +32,7 @@ pub(crate) struct ChangeBaseline {
 }
 
 enum BaselineKind {
-    Scan(CommandBaseline),
+    Scan(Box<CommandBaseline>),
     Witness {
         unit: WitnessUnit,
         /// The directories whose changes the guard records.
@@ -210,7 +210,7 @@ pub(crate) async fn record_baseline(
     };
     let (call, cwd) = (cx.call, Arc::clone(&cx.cwd));
     let watched = blocking(move || ChangeBaseline {
-        before: BaselineKind::Scan(journal.before_command(&sweep)),
+        before: BaselineKind::Scan(Box::new(journal.before_command(&sweep))),
         journal,
         call,
         cwd,
@@ -239,7 +239,7 @@ pub(crate) async fn record_changes(
         let is_witnessed = matches!(before, BaselineKind::Witness { .. });
         let mut changed = match before {
             BaselineKind::Scan(before) => {
-                journal.after_command(before, &ticket, &command, &is_control)
+                journal.after_command(*before, &ticket, &command, &is_control)
             }
             BaselineKind::Witness { unit, .. } => {
                 journal.finish_witness(unit, &ticket, &is_control)

@@ -68,6 +68,7 @@ fn makes_operations() {
 
 /// Runs a command in the project below a folder with a witness, as the Bash tool does. Returns `false` if
 /// no guard can witness here.
+#[expect(clippy::print_stderr, reason = "shown only with a failure")]
 async fn run(folder: &Path, sandbox: &Sandbox, journal: &Journal, text: String) -> bool {
     let [_, profile, _] = profiles(folder);
     let roots = vec![project(folder)];

@@ -157,14 +157,15 @@ fn operation(random: &mut Random, at: &Places) {
         11 => fs::create_dir(&at.new),
         12 | 13 => fs::rename(&at.one, &at.new),
         14 => fs::rename(&at.one, &at.other),
-        15 => Ok(renameat_with(CWD, &at.one, CWD, &at.other, RenameFlags::EXCHANGE).unwrap_or(())),
+        15 => renameat_with(CWD, &at.one, CWD, &at.other, RenameFlags::EXCHANGE)
+            .map_err(std::io::Error::from),
         16 => fs::hard_link(&at.file, &at.new),
         17 => symlink("f1", &at.new),
         18 => {
             let mode = [0o600, 0o644, 0o755, 0o700][random.below(4)];
             fs::set_permissions(&at.one, fs::Permissions::from_mode(mode))
         }
-        19 => Ok(setxattr(&at.one, "user.k", b"v", XattrFlags::empty()).unwrap_or(())),
+        19 => setxattr(&at.one, "user.k", b"v", XattrFlags::empty()).map_err(std::io::Error::from),
         20 => options().read(true).open(&at.file).map(|file| {
             let _ = match random.below(2) {
                 0 => fsetxattr(&file, "user.k", b"w", XattrFlags::empty()),
@@ -187,7 +188,7 @@ fn operation(random: &mut Random, at: &Places) {
                     .seek(SeekFrom::End(0))
                     .and_then(|_| file.write_all(b"end"));
             }),
-        _ => Ok(removexattr(&at.one, "user.old").unwrap_or(())),
+        _ => removexattr(&at.one, "user.old").map_err(std::io::Error::from),
     };
 }
 

@@ -25,12 +25,15 @@ use haft_witness::{
     WitnessedXattr, encode,
 };
 use rustix::{
-    fs::{CWD, getxattr, listxattr, readlinkat},
+    fs::{CWD, OFlags, getxattr, listxattr, readlinkat},
     io::Errno,
 };
 
 use self::kept_files::KeptFiles;
-use super::{caller::handle_path, perform::NameLocation};
+use super::{
+    caller::handle_path,
+    perform::{NameLocation, open_handle},
+};
 use crate::protocol::WitnessOrder;
 
 /// The maximum size of the list of extended attributes of a file, and of a value, in the kernel.
@@ -188,6 +191,7 @@ impl ChangeWitness {
                 Ok(kept) => {
                     if kept.way == KeptWay::Copy {
                         seen.files.insert(entry.id, true);
+                        entry.xattrs = xattrs_of_entry(place);
                     }
                     (Some(kept), None)
                 }
@@ -196,13 +200,7 @@ impl ChangeWitness {
             WitnessedKind::Directory if seen.files.contains_key(&entry.id) => return,
             WitnessedKind::Directory => {
                 seen.files.insert(entry.id, false);
-                if let Ok(directory) = super::perform::open_handle(
-                    &place.directory,
-                    &place.name,
-                    rustix::fs::OFlags::NOFOLLOW,
-                ) {
-                    entry.xattrs = xattrs(&directory);
-                }
+                entry.xattrs = xattrs_of_entry(place);
                 (None, None)
             }
             // The line of its name is enough.
@@ -349,6 +347,12 @@ fn entry_of(place: &NameLocation) -> Option<WitnessedEntry> {
         entry.target = Some(OsBytes(target.into_bytes()));
     }
     Some(entry)
+}
+
+/// Returns the extended attributes of the file at a place, which is no symlink.
+fn xattrs_of_entry(place: &NameLocation) -> Vec<WitnessedXattr> {
+    let file = open_handle(&place.directory, &place.name, OFlags::NOFOLLOW);
+    file.map(|file| xattrs(&file)).unwrap_or_default()
 }
 
 /// Returns the extended attributes of a file. Those that cannot be read are left out.
