@@ -31,6 +31,8 @@ pub struct WitnessLimits {
     pub file_bytes: u64,
     /// The total of all files that are stored by a link.
     pub pin_bytes: u64,
+    /// The size of the log of one command.
+    pub log_bytes: u64,
 }
 
 impl Default for WitnessLimits {
@@ -39,6 +41,7 @@ impl Default for WitnessLimits {
             copy_bytes: 1 << 30,
             file_bytes: 256 << 20,
             pin_bytes: 10 << 30,
+            log_bytes: 256 << 20,
         }
     }
 }

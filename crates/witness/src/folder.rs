@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write},
+    io::{self, BufRead, BufReader, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -63,6 +63,13 @@ impl UnitFolder {
     /// Returns the directory of the stored files.
     pub fn objects(&self) -> PathBuf {
         self.0.join(OBJECTS)
+    }
+
+    /// Reads the first line of the log.
+    pub fn read_header(&self) -> io::Result<UnitHeader> {
+        let mut line = Vec::new();
+        BufReader::new(File::open(self.log())?).read_until(b'\n', &mut line)?;
+        Ok(serde_json::from_slice(&line)?)
     }
 
     /// Reads the log.

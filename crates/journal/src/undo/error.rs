@@ -15,7 +15,7 @@ pub enum UndoError {
     Nothing,
     /// All changes are older than the limits of the journal.
     #[error(
-        "there is nothing left to undo: {count} earlier changes of this session can no longer be undone, because undo data is kept for 30 days, 10,000 changes and 512 MB per session. Use version control, or change the files by hand."
+        "there is nothing left to undo: {count} earlier changes of this session can no longer be undone, because undo data is kept for 30 days, 10,000 changes and 1 GB per session. Use version control, or change the files by hand."
     )]
     AllDropped { count: usize },
     /// Nothing was changed since the given time.
@@ -26,7 +26,7 @@ pub enum UndoError {
     Unknown { id: String, recent: Vec<String> },
     /// The unit is older than the limits of the journal.
     #[error(
-        "{id} can no longer be undone: what was there before has been dropped, because undo data is kept for 30 days, 10,000 changes and 512 MB per session. Use version control, or change the files by hand."
+        "{id} can no longer be undone: what was there before has been dropped, because undo data is kept for 30 days, 10,000 changes and 1 GB per session. Use version control, or change the files by hand."
     )]
     Dropped { id: String },
     /// The unit is already undone.
@@ -35,6 +35,11 @@ pub enum UndoError {
     /// The unit failed, so it changed nothing.
     #[error("{id} changed nothing: {why} There is nothing to undo.")]
     NeverMade { id: String, why: String },
+    /// The command that changes the files is still running.
+    #[error(
+        "{id} is still running. It can be undone when all its processes have ended; stop its task first."
+    )]
+    StillRunning { id: String },
     /// A crash interrupted the unit, and its files were changed since.
     #[error(
         "{id} was interrupted by a crash, and one of its files was changed outside this session since, so it cannot be undone as a whole. Change the files by hand."

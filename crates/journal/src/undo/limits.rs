@@ -28,7 +28,7 @@ pub struct UndoLimits {
 impl Default for UndoLimits {
     fn default() -> Self {
         Self {
-            bytes: 512 << 20,
+            bytes: 1 << 30,
             age: Duration::from_secs(30 * 24 * 60 * 60),
             units: 10_000,
             pinned: None,

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use haft_witness::UnitHeader;
+
 use super::UndoHistory;
 use super::mutation::read_snapshot;
 use super::observed_path::ObservedPath;
@@ -100,10 +102,14 @@ impl UndoHistory {
         let units = self.units()?;
         let kept = self.store().kept_folder();
         let mut now = CurrentHashes::default();
-        let newest_first = units.all.iter().rev().take(limit);
-        Ok(newest_first
-            .map(|unit| summary(unit, &units.all, kept, &mut now))
-            .collect())
+        let running = self
+            .running_commands()
+            .into_iter()
+            .rev()
+            .map(running_summary);
+        let newest_first = units.all.iter().rev();
+        let recorded = newest_first.map(|unit| summary(unit, &units.all, kept, &mut now));
+        Ok(running.chain(recorded).take(limit).collect())
     }
 
     /// Returns the files that an undo would change, without reading them, for the permission
@@ -136,6 +142,21 @@ impl<'u> CurrentHashes<'u> {
             let now = read_snapshot(real, u64::MAX).ok()?;
             Some(now.map(|now| ContentHash::compute(&now.bytes).to_string()))
         })
+    }
+}
+
+fn running_summary(command: UnitHeader) -> UnitSummary {
+    UnitSummary {
+        id: command.call.clone(),
+        call: command.call,
+        tool: command.tool,
+        time: UNIX_EPOCH + Duration::from_millis(command.time),
+        files: Vec::new(),
+        undoes: Vec::new(),
+        state: UnitState::Open,
+        undoable: Err("still running".to_owned()),
+        left: Vec::new(),
+        about: command.about,
     }
 }
 

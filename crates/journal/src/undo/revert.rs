@@ -110,7 +110,12 @@ impl UndoHistory {
             self.recover()?;
             units = self.units()?;
         }
-        let chosen = choose(&units, which)?;
+        let chosen = match choose(&units, which) {
+            Err(UndoError::Unknown { id, .. }) if self.is_running(&id) => {
+                return Err(UndoError::StillRunning { id }.into());
+            }
+            chosen => chosen?,
+        };
         if chosen.iter().any(|unit| unit.is_swept()) {
             let is_chosen = |unit: &UndoUnit| chosen.iter().any(|one| one.id() == unit.id());
             let oldest = units.all.iter().position(is_chosen).unwrap_or_default();

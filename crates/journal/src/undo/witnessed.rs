@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_witness::UnitFolder;
+use haft_witness::{UnitFolder, UnitHeader};
 
 use super::mutation::{now, write_pending_records};
 use super::record::{PathChangeRecord, UndoIntent, UndoRecord, UnitEnding, UnrestorablePath};
@@ -71,6 +71,23 @@ impl UndoHistory {
         };
         all.sort_by_cached_key(created);
         all
+    }
+
+    /// Returns the commands that are running, the oldest first.
+    pub(crate) fn running_commands(&self) -> Vec<UnitHeader> {
+        let entries = fs::read_dir(self.store().live_folder());
+        let folders = entries.into_iter().flatten().flatten();
+        let headers = folders.filter_map(|entry| UnitFolder::open(entry.path()).read_header().ok());
+        let mut running: Vec<UnitHeader> = headers.collect();
+        running.sort_by_key(|header| header.time);
+        running
+    }
+
+    /// Returns whether a command of this call is running.
+    pub(crate) fn is_running(&self, call: &str) -> bool {
+        self.running_commands()
+            .iter()
+            .any(|header| header.call == call)
     }
 
     pub(crate) fn is_recorded(&self, folder: &UnitFolder) -> Result<bool, JournalError> {

@@ -253,6 +253,7 @@ async fn a_file_over_the_limit_is_named_and_the_command_continues() {
         copy_bytes: 4096,
         file_bytes: 4096,
         pin_bytes: 100,
+        ..WitnessLimits::default()
     };
     let Some(done) = run_with(&place, "echo 2 > big; rm small; cat big", limits).await else {
         return;
@@ -290,4 +291,22 @@ async fn a_command_cannot_reach_its_log_or_the_stored_files() {
     let open = done.text.lines().filter(|line| line.starts_with('/'));
     let mut open = open.filter(|line| !line.starts_with("/dev/") && !line.starts_with("/proc/"));
     assert_eq!(open.next(), None, "{}", done.text);
+}
+
+#[tokio::test]
+async fn a_log_over_the_limit_ends_and_the_command_continues() {
+    let place = Place::new();
+    let limits = WitnessLimits {
+        log_bytes: 2000,
+        ..WitnessLimits::default()
+    };
+    let text = "for i in {1..100}; do : > $i; rm $i; done; echo done";
+    let Some(done) = run_with(&place, text, limits).await else {
+        return;
+    };
+    assert_eq!(done.text, "done\n");
+    assert!(!done.is_complete);
+    let size = fs::metadata(done.folder.log()).unwrap().len();
+    assert!(size < 2500, "{size}");
+    assert!(done.failure.unwrap().contains("too many changes"));
 }

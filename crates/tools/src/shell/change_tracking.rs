@@ -179,6 +179,7 @@ fn free_limits(limits: WitnessLimits, folder: &Path) -> WitnessLimits {
         copy_bytes: limits.copy_bytes.min(free.saturating_sub(reserve)),
         file_bytes: limits.file_bytes,
         pin_bytes: limits.pin_bytes.min(free / 4),
+        log_bytes: limits.log_bytes,
     }
 }
 

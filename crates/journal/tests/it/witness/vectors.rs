@@ -343,6 +343,32 @@ fn git_index(time: u8, hash: u8) -> Vec<u8> {
 }
 
 #[test]
+fn w17_a_running_command_is_listed_and_undone_only_after_its_end() {
+    let desk = Desk::new();
+    let log = desk.put("server.log", "old\n");
+    let call = ticket().call;
+    let roots = [desk.root()];
+    let unit = desk.journal.begin_witness(&call, "Bash", "serve", &roots);
+    let unit = unit.unwrap();
+    let mut guard = TestGuard::new(&unit, Kill::Never);
+    guard.put(&log, b"new\n").unwrap();
+    // Another process sees the command, and leaves it alone.
+    let others = UndoHistory::open(desk.history().folder());
+    assert_eq!(others.recover().unwrap(), []);
+    let listed = others.list(10).unwrap();
+    assert_eq!((listed.len(), listed[0].about.as_str()), (1, "serve"));
+    assert_eq!(listed[0].state, UnitState::Open);
+    assert_eq!(listed[0].undoable, Err("still running".to_owned()));
+    let error = desk.undo(&listed[0].id).unwrap_err().to_string();
+    assert!(error.contains("is still running"), "{error}");
+    guard.end().unwrap();
+    drop(guard);
+    let done = desk.journal.finish_witness(unit, &ticket(), &|_| false);
+    desk.undo(&done.unit.unwrap()).unwrap();
+    assert_eq!(fs::read_to_string(log).unwrap(), "old\n");
+}
+
+#[test]
 fn w23_a_refreshed_index_is_not_a_change() {
     let desk = Desk::new();
     desk.put(".git/HEAD", "ref: refs/heads/main");

@@ -277,6 +277,7 @@ mod tests {
             copy_bytes: 1 << 20,
             file_bytes: 1 << 20,
             pin_bytes: 0,
+            ..WitnessLimits::default()
         };
         let kept = KeptFiles::new(objects, limits);
         let name = kept.copy(&File::open(&path).unwrap().into()).unwrap().name;

@@ -57,6 +57,8 @@ struct WitnessRoot {
 struct WitnessLogWriter {
     file: File,
     lines: u64,
+    /// The number of bytes that it may still get.
+    bytes_left: u64,
     /// The first error. Nothing is recorded after it.
     failure: Option<String>,
 }
@@ -71,6 +73,14 @@ struct SeenFiles {
     created: HashSet<FileId>,
     /// The paths in the log of files with several hard links.
     paths: HashSet<(FileId, PathBuf)>,
+}
+
+impl WitnessLogWriter {
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        let left = self.bytes_left.checked_sub(line.len() as u64);
+        self.bytes_left = left.ok_or_else(|| io::Error::other("there are too many changes"))?;
+        self.file.write_all(line)
+    }
 }
 
 impl SeenFiles {
@@ -124,6 +134,7 @@ impl ChangeWitness {
             log: RefCell::new(WitnessLogWriter {
                 file: File::from(log),
                 lines: 0,
+                bytes_left: order.limits.log_bytes,
                 failure: None,
             }),
             roots,
@@ -329,10 +340,11 @@ impl ChangeWitness {
         }
         log.lines += 1;
         let number = log.lines;
-        let written =
-            encode(&LogLine { number, change }).and_then(|line| log.file.write_all(&line));
+        let written = encode(&LogLine { number, change }).and_then(|line| log.append(&line));
         if let Err(error) = written {
-            log.failure = Some(format!("the log of changes cannot be written: {error}"));
+            log.failure = Some(format!(
+                "the log of changes ends before the command: {error}"
+            ));
             return None;
         }
         Some(number)
