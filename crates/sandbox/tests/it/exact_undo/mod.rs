@@ -106,6 +106,7 @@ async fn run(folder: &Path, sandbox: &Sandbox, journal: &Journal, text: String) 
 }
 
 fn folder() -> TempDir {
+    haft_testkit::bound_this_process();
     let folder = tempfile::Builder::new().prefix("exact-").tempdir().unwrap();
     fs::create_dir(folder.path().join("project")).unwrap();
     folder

@@ -361,7 +361,7 @@ fn entry_of(place: &NameLocation) -> Option<WitnessedEntry> {
     Some(entry)
 }
 
-/// Returns the extended attributes of the file at a place, which is no symlink.
+/// Returns the extended attributes of the file at a place, which must not be a symlink.
 fn xattrs_of_entry(place: &NameLocation) -> Vec<WitnessedXattr> {
     let file = open_handle(&place.directory, &place.name, OFlags::NOFOLLOW);
     file.map(|file| xattrs(&file)).unwrap_or_default()
