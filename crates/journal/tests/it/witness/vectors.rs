@@ -418,10 +418,13 @@ fn w24_an_interrupted_first_command_is_listed_and_undone_by_the_next_process() {
         .unwrap();
     let history = UndoHistory::open(Desk::undo_folder(desk.base.path()));
     let listed = history.list(10).unwrap();
-    assert_eq!(listed.len(), 1);
+    let calls: Vec<_> = listed
+        .iter()
+        .map(|unit| (unit.call.as_str(), &unit.state))
+        .collect();
     assert_eq!(
-        (listed[0].call.as_str(), &listed[0].state),
-        ("killed", &UnitState::Made)
+        calls,
+        [("live", &UnitState::Open), ("killed", &UnitState::Made)]
     );
     assert!(live.folder().exists());
     let outcome = history.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply);
@@ -432,6 +435,8 @@ fn w24_an_interrupted_first_command_is_listed_and_undone_by_the_next_process() {
     desk.run_killed(act);
     let recovered = settle_crashed(&desk.base.path().join("project"));
     assert_eq!(recovered.len(), 1);
+    drop(live);
+    super::random::list_recovered(&history);
     assert_eq!(history.list(10).unwrap().len(), 3);
 }
 
