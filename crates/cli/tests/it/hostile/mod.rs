@@ -150,15 +150,22 @@ impl<'a> Session<'a> {
         ran.lines().any(|line| line == number.to_string())
     }
 
-    /// What comes next is answered honestly, whatever was done before it.
+    /// What comes next is answered honestly, whatever was done before it. A guard that has not seen yet
+    /// that a hidden file was replaced just before ends the command, which is begun again.
     fn is_honest(&mut self, word: &str, after: &str) {
         let _still = self.outsider.still();
-        self.asked += 1;
         let command = json!({"command": format!("echo {word}")});
-        self.talk.say(&bash(self.asked, &command));
-        let answer = self.hears(after);
-        let content = answer["content"].as_str().unwrap_or_default();
-        assert_eq!(content.trim_end(), word, "after {after}: {answer}");
+        for _ in 0..AGAIN {
+            self.asked += 1;
+            self.talk.say(&bash(self.asked, &command));
+            let answer = self.hears(after);
+            let content = answer["content"].as_str().unwrap_or_default();
+            if !content.contains("was replaced from outside while it ran") {
+                assert_eq!(content.trim_end(), word, "after {after}: {answer}");
+                return;
+            }
+        }
+        panic!("it is never answered after {after}");
     }
 
     /// Ends it in this way, at an instant of the life of what was asked last.
