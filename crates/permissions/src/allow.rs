@@ -2,18 +2,17 @@
 //! effect.
 
 use haft_contract::{PermissionMode, RuleMatch};
-use haft_shell::{Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind, is_safe_variable};
+use haft_shell::{Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind};
 
 use super::{
-    CallFacts, DecisionReason, Policy, TouchedPath, command_spelling,
+    CallFacts, DecisionReason, Policy, TouchedPath,
+    accepted_edits::{has_safe_assignments, is_accepted},
+    command_spelling,
     reversible::{self, ReversibleProblem},
     rule_matching,
     rules::{List, Rule, RuleClass, RuleContent, UrlTarget, collapse},
     shell_facts::{MAX_LENGTH, PathLocation, PathUse, ShellFacts},
 };
-
-/// Commands that edit files. Accept-edits mode allows them like file edits.
-const EDITING_COMMANDS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"];
 
 /// The reason why a read-only part needs permission on a machine without confinement.
 const UNCONFINED: &str = "nothing confines commands on this machine, so commands that only read \
@@ -251,8 +250,15 @@ fn cover_part(
         None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
         None => return (PartCoverage::ReadOnly, false),
     };
+    let by_mode = || {
+        policy.mode == PermissionMode::AcceptEdits
+            && is_accepted(policy, facts, shell, at, part, paths)
+    };
     if part.argv.is_empty() {
         let covered = match by_edit_rules(policy, part, paths, why) {
+            PartCoverage::Uncovered(_) if by_mode() => {
+                PartCoverage::Allowed(DecisionReason::Mode(policy.mode))
+            }
             PartCoverage::Uncovered(why) => reversible::coverage(policy, facts, part, why),
             covered => covered,
         };
@@ -294,19 +300,13 @@ fn cover_part(
             );
         }
     }
-    if policy.mode == PermissionMode::AcceptEdits && edits_inside(policy, part, paths) {
+    if by_mode() {
         return (
             PartCoverage::Allowed(DecisionReason::Mode(policy.mode)),
             false,
         );
     }
     (reversible::coverage(policy, facts, part, why), false)
-}
-
-/// Returns whether all variables before the command leave its behavior unchanged.
-fn has_safe_assignments(part: &LinePart) -> bool {
-    let harmless = |one: &haft_shell::SetVariable| one.plain && is_safe_variable(&one.name);
-    part.assignments.iter().all(harmless)
 }
 
 /// Returns the texts that a prefix rule is compared with. Empty if a variable before the command
@@ -430,24 +430,6 @@ fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: Strin
         }
     }
     because.map_or(PartCoverage::Uncovered(why), PartCoverage::Allowed)
-}
-
-/// Returns whether the part is a usual call of an editing command inside the working directories.
-fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
-    let named = part
-        .base_name()
-        .is_some_and(|name| EDITING_COMMANDS.contains(&name));
-    named
-        && part.finding.verdict == EffectVerdict::Mutating
-        && part.finding.coverage == RuleCoverage::Prefix
-        && has_safe_assignments(part)
-        && rule_matching::written(paths).next().is_some()
-        && rule_matching::written(paths).all(|(path, _)| match &path.place {
-            PathLocation::Known(places) | PathLocation::Below(Some(places)) => {
-                places.iter().all(|touched| policy.is_inside(&touched.real))
-            }
-            PathLocation::Below(None) => false,
-        })
 }
 
 /// Returns why a call of a tool without a command line is allowed, if it is.

@@ -242,7 +242,8 @@ fn critical(policy: &Policy, shell: &ShellFacts) -> Option<String> {
     })
 }
 
-fn is_critical(policy: &Policy, path: &PathUse) -> bool {
+/// Returns whether removing this path would destroy the system, the home or the project.
+pub(super) fn is_critical(policy: &Policy, path: &PathUse) -> bool {
     let home = policy.home.as_deref();
     let start = policy.roots.first();
     let root = |path: &Path| path.parent().is_none_or(|parent| parent == Path::new("/"));

@@ -23,6 +23,7 @@
 
 #![warn(missing_docs)]
 
+mod accepted_edits;
 mod allow;
 pub mod approval_parts;
 mod command_spelling;

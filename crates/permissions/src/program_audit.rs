@@ -15,7 +15,7 @@ use haft_shell::{EffectVerdict, LinePart, is_builtin};
 
 use haft_settings::real_path;
 
-use super::read_file::read_regular;
+use super::{accepted_edits::is_editing_command, read_file::read_regular};
 
 /// The program directories of the system. Programs there are never treated as programs of the
 /// workspace, even if a working directory contains them.
@@ -69,7 +69,8 @@ pub(super) struct ResolvedPrograms {
 }
 
 impl ResolvedPrograms {
-    /// Finds the programs of the parts that are read-only according to their arguments.
+    /// Finds the programs of the parts that may run without a rule for them: those that are
+    /// read-only according to their arguments, and editing commands.
     pub(super) fn from_parts(
         parts: &[LinePart],
         path: Option<&OsStr>,
@@ -83,7 +84,8 @@ impl ResolvedPrograms {
             let Some(name) = part.command_name() else {
                 continue;
             };
-            if part.finding.verdict > EffectVerdict::ReadsNetwork {
+            let edits = part.base_name().is_some_and(is_editing_command);
+            if part.finding.verdict > EffectVerdict::ReadsNetwork && !edits {
                 continue;
             }
             let own = part.outer.is_none() && (is_builtin(name) || name == "time");

@@ -1,6 +1,7 @@
 //! Permissions as their users meet them.
 //!
 //! - `judged`: the facts of a call, as the pipeline finds them
+//! - `accepted`: command lines in the mode `acceptEdits`
 //! - `properties`: what holds of any policy and any call
 //! - `denials`: ways around a deny rule; `lines`: harmless lines, run
 //! - `families`: the choices of rules in a question about a command
@@ -12,6 +13,7 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+mod accepted;
 mod auto;
 mod denials;
 mod denied_lines;

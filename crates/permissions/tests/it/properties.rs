@@ -42,7 +42,7 @@ const RULES: [&str; 26] = [
     "Bash(run_in_background:true)",
 ];
 
-const LINES: [&str; 34] = [
+const LINES: [&str; 38] = [
     "ls",
     "ls -la src && wc -l src/*.rs",
     "rm -rf x",
@@ -77,6 +77,10 @@ const LINES: [&str; 34] = [
     "for f in a b; do cat $f; done",
     "echo 'unclosed",
     "npm run test unit",
+    "ls | tee out.txt",
+    "chmod +x src/a",
+    "gofmt -w src",
+    "cat > src/a <<EOF\n$x\nEOF",
 ];
 
 fn call() -> impl Strategy<Value = (&'static str, Value)> {
