@@ -1,10 +1,13 @@
 //! The parts of a command line that the mode `acceptEdits` covers.
 
+use std::collections::BTreeSet;
+
 use haft_shell::{Arg, Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind, is_safe_variable};
 
 use super::{
     CallFacts, Policy,
     decide::is_critical,
+    protected_files::folded,
     rule_matching,
     rules::{List, RuleClass},
     sandbox,
@@ -90,7 +93,7 @@ pub(super) fn is_accepted(
         return part.assignments.is_empty()
             && !are_edits_restricted(policy)
             && part.finding.effects.iter().all(is_redirected_write)
-            && writes_named_files(policy, paths);
+            && writes_named_files(policy, shell, paths);
     }
     if !has_safe_assignments(part) || is_program_of_workspace(policy, shell, at) {
         return false;
@@ -98,11 +101,13 @@ pub(super) fn is_accepted(
     match part.base_name().and_then(condition) {
         Some(Condition::Inside) => true,
         Some(_) if are_edits_restricted(policy) => false,
-        Some(Condition::Named) => only_touches_files(part) && writes_named_files(policy, paths),
+        Some(Condition::Named) => {
+            only_touches_files(part) && writes_named_files(policy, shell, paths)
+        }
         Some(Condition::Mode) => {
             only_touches_files(part)
                 && sets_harmless_mode(&part.argv)
-                && writes_named_files(policy, paths)
+                && writes_named_files(policy, shell, paths)
         }
         Some(Condition::Formatter { option, ending }) => {
             let files = || {
@@ -166,8 +171,35 @@ fn is_inside(policy: &Policy, path: &PathUse) -> bool {
     }
 }
 
-fn writes_named_files(policy: &Policy, paths: &[PathUse]) -> bool {
-    rule_matching::written(paths).all(|(path, _)| is_literal(path) && !is_critical(policy, path))
+fn writes_named_files(policy: &Policy, shell: &ShellFacts, paths: &[PathUse]) -> bool {
+    !completes_repository(shell)
+        && rule_matching::written(paths)
+            .all(|(path, _)| is_literal(path) && !is_critical(policy, path))
+}
+
+/// Returns whether the line creates parts of a git repository, and also a file there that git obeys.
+/// What is on disk before the line shows only repositories that other calls began.
+fn completes_repository(shell: &ShellFacts) -> bool {
+    let (mut begun, mut controlled) = (BTreeSet::new(), BTreeSet::new());
+    for (path, _) in shell
+        .parts()
+        .flat_map(|(_, _, paths)| rule_matching::written(paths))
+    {
+        let PathLocation::Known(places) = &path.place else {
+            continue;
+        };
+        for path in places.iter().flat_map(|touched| touched.real.ancestors()) {
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            match name.as_deref().map(folded).as_deref() {
+                Some("head" | "objects" | "refs") => begun.insert(path.parent()),
+                Some("config" | "config.worktree" | "commondir" | "gitdir" | "hooks") => {
+                    controlled.insert(path.parent())
+                }
+                _ => false,
+            };
+        }
+    }
+    !begun.is_disjoint(&controlled)
 }
 
 /// Returns whether the line names the path without patterns and expansions.

@@ -32,10 +32,26 @@ impl Project {
         let folder = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(folder.path()).unwrap();
         let root = base.join("p");
-        for name in ["p/sub", "p/.git", "p/bin", "p/gen", "outside"] {
+        for name in [
+            "p/sub",
+            "p/.git",
+            "p/bin",
+            "p/gen",
+            "outside",
+            "p/bare/objects",
+            "p/bare/refs",
+        ] {
             fs::create_dir_all(base.join(name)).unwrap();
         }
-        for name in ["a", "b", "a.go", "sub/b.go", ".git/config", ".env"] {
+        for name in [
+            "a",
+            "b",
+            "a.go",
+            "sub/b.go",
+            ".git/config",
+            ".env",
+            "bare/HEAD",
+        ] {
             fs::write(root.join(name), "x\n").unwrap();
         }
         symlink(base.join("outside"), root.join("away")).unwrap();
@@ -191,6 +207,11 @@ const ASKED: &[&str] = &[
     "gofmt -w away/a.go",
     "> /dev/sda",
     "echo x > /dev/tcp/example.org/80",
+    // Repositories that someone prepared.
+    "echo x > bare/config",
+    "ls | tee bare/config",
+    "mkdir -p r/objects r/refs && echo x > r/HEAD && echo x > r/config",
+    "echo x > r/HEAD; mkdir -p r/refs/heads; ls | tee r/hooks/post-checkout",
     // Targets that the line does not name.
     "echo x > \"sub/$V\"",
     "echo x > $(ls)",
