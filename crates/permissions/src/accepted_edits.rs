@@ -16,7 +16,7 @@ use super::{
 
 /// The conditions under which the mode covers a command.
 #[derive(Debug, Clone, Copy)]
-enum Condition {
+enum EditCondition {
     /// It writes only below the working directories.
     Inside,
     /// It writes only paths that the line names.
@@ -35,19 +35,19 @@ enum Condition {
 
 /// The commands that the mode covers. A formatter that reads configuration of the workspace is not
 /// here: the configuration may name plugins, which run with the network of the line.
-const COMMANDS: [(&str, Condition); 10] = [
-    ("mkdir", Condition::Inside),
-    ("touch", Condition::Inside),
-    ("rm", Condition::Inside),
-    ("rmdir", Condition::Inside),
-    ("mv", Condition::Inside),
-    ("cp", Condition::Inside),
-    ("sed", Condition::Inside),
-    ("tee", Condition::Named),
-    ("chmod", Condition::Mode),
+const COMMANDS: [(&str, EditCondition); 10] = [
+    ("mkdir", EditCondition::Inside),
+    ("touch", EditCondition::Inside),
+    ("rm", EditCondition::Inside),
+    ("rmdir", EditCondition::Inside),
+    ("mv", EditCondition::Inside),
+    ("cp", EditCondition::Inside),
+    ("sed", EditCondition::Inside),
+    ("tee", EditCondition::Named),
+    ("chmod", EditCondition::Mode),
     (
         "gofmt",
-        Condition::Formatter {
+        EditCondition::Formatter {
             option: "-w",
             ending: ".go",
         },
@@ -59,7 +59,7 @@ pub(super) fn is_editing_command(name: &str) -> bool {
     condition(name).is_some()
 }
 
-fn condition(name: &str) -> Option<Condition> {
+fn condition(name: &str) -> Option<EditCondition> {
     let mut commands = COMMANDS.iter();
     commands
         .find(|(command, _)| *command == name)
@@ -99,17 +99,17 @@ pub(super) fn is_accepted(
         return false;
     }
     match part.base_name().and_then(condition) {
-        Some(Condition::Inside) => true,
+        Some(EditCondition::Inside) => true,
         Some(_) if are_edits_restricted(policy) => false,
-        Some(Condition::Named) => {
+        Some(EditCondition::Named) => {
             only_touches_files(part) && writes_named_files(policy, shell, paths)
         }
-        Some(Condition::Mode) => {
+        Some(EditCondition::Mode) => {
             only_touches_files(part)
                 && sets_harmless_mode(&part.argv)
                 && writes_named_files(policy, shell, paths)
         }
-        Some(Condition::Formatter { option, ending }) => {
+        Some(EditCondition::Formatter { option, ending }) => {
             let files = || {
                 rule_matching::written(paths)
                     .all(|(path, _)| path.text.trim_matches(['"', '\'']).ends_with(ending))
@@ -178,7 +178,7 @@ fn writes_named_files(policy: &Policy, shell: &ShellFacts, paths: &[PathUse]) ->
 }
 
 /// Returns whether the line creates parts of a git repository, and also a file there that git obeys.
-/// What is on disk before the line shows only repositories that other calls began.
+/// The disk before the line shows only repositories that other calls began.
 fn completes_repository(shell: &ShellFacts) -> bool {
     let (mut begun, mut controlled) = (BTreeSet::new(), BTreeSet::new());
     for (path, _) in shell
