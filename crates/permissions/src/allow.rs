@@ -74,6 +74,15 @@ fn verdict_doubt(
             "the line may have another meaning in the character set of {locale}"
         ));
     }
+    let received = |one: &&haft_shell::SetVariable| {
+        policy.sandbox.env.contains_key(&one.name) && !is_safe_variable(&one.name)
+    };
+    if let Some(one) = part.assignments.iter().find(received) {
+        return Some(format!(
+            "commands receive {} from the settings, and setting it may change what runs",
+            one.name
+        ));
+    }
     let trusted = policy.sandbox.trusted;
     let chosen = shell
         .programs

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::{
     arg::{Arg, ArgValue},
     ast::{ParameterOperation, PartKind, ShellWord, Span, WordPart},
+    walk::KnownValues,
 };
 
 /// The maximum number of texts from one brace expansion. Above it, the arguments are unknown.
@@ -17,6 +18,14 @@ pub(crate) struct KnownVariables<'a> {
     pub(crate) home: Option<&'a str>,
     /// `$PWD`.
     pub(crate) pwd: Option<&'a str>,
+    /// The variables that the line sets.
+    pub(crate) line: Option<&'a KnownValues>,
+}
+
+impl KnownVariables<'_> {
+    fn value(&self, name: &str) -> Option<&str> {
+        self.line.and_then(|values| values.get(name))
+    }
 }
 
 /// Returns the arguments that a shell word becomes: one, or several for a brace expansion.
@@ -29,6 +38,12 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
         // The text before the first unknown part is the prefix; the text after it is unknown.
         match piece {
             DecodedPiece::Text(text) => {
+                if certainty.keeps_text() {
+                    texts.iter_mut().for_each(|whole| whole.push_str(&text));
+                }
+            }
+            DecodedPiece::Value(text) => {
+                braced = true;
                 if certainty.keeps_text() {
                     texts.iter_mut().for_each(|whole| whole.push_str(&text));
                 }
@@ -82,7 +97,9 @@ pub(crate) fn text(word: &ShellWord, known: KnownVariables<'_>) -> Option<String
     let mut whole = String::new();
     for part in &word.parts {
         match piece(part, known) {
-            DecodedPiece::Text(text) | DecodedPiece::Glob(text) => whole.push_str(&text),
+            DecodedPiece::Text(text) | DecodedPiece::Value(text) | DecodedPiece::Glob(text) => {
+                whole.push_str(&text);
+            }
             DecodedPiece::Several(_) | DecodedPiece::Unknown { .. } => return None,
         }
     }
@@ -111,9 +128,13 @@ impl ArgCertainty {
 
 enum DecodedPiece {
     Text(String),
+    /// The value of a variable that the line sets.
+    Value(String),
     Glob(String),
     Several(Vec<String>),
-    Unknown { one: bool },
+    Unknown {
+        one: bool,
+    },
 }
 
 fn piece(part: &WordPart, known: KnownVariables<'_>) -> DecodedPiece {
@@ -136,6 +157,12 @@ fn piece(part: &WordPart, known: KnownVariables<'_>) -> DecodedPiece {
                 "?" | "#" | "$" if plain => DecodedPiece::Unknown { one: true },
                 // Lists remain several arguments inside quotes.
                 "@" => DecodedPiece::Unknown { one: false },
+                name if plain && known.value(name).is_some() => {
+                    match variable(known.value(name), part.quoted) {
+                        DecodedPiece::Text(text) => DecodedPiece::Value(text),
+                        unknown => unknown,
+                    }
+                }
                 _ => DecodedPiece::Unknown {
                     one: part.quoted
                         && !matches!(parameter.operation, ParameterOperation::Subscript(..)),

@@ -38,6 +38,7 @@ mod sed;
 mod services;
 mod shells;
 pub mod spec;
+pub mod special_variables;
 mod system;
 mod tar;
 #[cfg(test)]

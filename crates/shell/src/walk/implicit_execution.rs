@@ -26,6 +26,11 @@ impl EvaluationTracker {
         self.evaluates = true;
     }
 
+    /// Returns whether bash evaluates a text of the line, which may set variables.
+    pub(super) fn evaluates(&self) -> bool {
+        self.evaluates
+    }
+
     /// Records builtins that evaluate the subscripts of their arguments.
     pub(super) fn record_command(&mut self, argv: &[Arg]) {
         const EVALUATING: &[&str] = &[

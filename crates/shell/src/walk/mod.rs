@@ -1,12 +1,15 @@
 //! Walks a parsed line and analyzes every command in it, in the order in which bash reaches it.
 
+mod bare_assignments;
 mod functions;
 mod implicit_execution;
+mod known_values;
 mod redirects;
 mod simple;
 mod variables;
 mod words;
 
+pub(crate) use known_values::KnownValues;
 pub(crate) use redirects::PIPE;
 pub use redirects::{is_stream, stores_nothing};
 pub(crate) use simple::TRUSTED;
@@ -63,11 +66,15 @@ pub fn analyze_wrapped(line: &str, place: &LineLocation, wrappers: &[String]) ->
         Ok(script) => script,
         Err(error) => return unreadable(error.to_string(), error.span),
     };
-    let mut walker = Walker::new(place, wrappers, true);
+    let trackable = known_values::is_trackable(line);
+    let mut walker = Walker::new(place, wrappers, true, trackable);
     walker.line(line, &script);
-    if walker.functions_may_change {
+    let values_may_change = walker.variables_may_change || walker.evaluation.evaluates();
+    let values = trackable && !values_may_change;
+    if walker.functions_may_change || walker.has_values && !values {
         // A function may be removed before it is called, even in a body that was analyzed before.
-        walker = Walker::new(place, wrappers, false);
+        // The same applies to the value of a variable.
+        walker = Walker::new(place, wrappers, !walker.functions_may_change, values);
         walker.line(line, &script);
     }
     let worst = walker.parts.iter().enumerate().rev();
@@ -109,6 +116,12 @@ struct Walker<'a> {
     functions: bool,
     /// A command in the line may change the set of functions.
     functions_may_change: bool,
+    /// The values of variables that the line sets are trusted.
+    values: bool,
+    /// The line sets a variable whose value is trusted.
+    has_values: bool,
+    /// The line may set variables whose names it does not spell out.
+    variables_may_change: bool,
     /// Descriptors that the line opens and copies.
     streams: redirects::OpenedDescriptors,
     /// Texts that bash evaluates.
@@ -117,7 +130,7 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(place: &'a LineLocation, wrappers: &'a [String], functions: bool) -> Self {
+    fn new(place: &'a LineLocation, wrappers: &'a [String], functions: bool, values: bool) -> Self {
         Self {
             place,
             wrappers,
@@ -125,6 +138,9 @@ impl<'a> Walker<'a> {
             depth: 0,
             functions,
             functions_may_change: false,
+            values,
+            has_values: false,
+            variables_may_change: false,
             streams: redirects::OpenedDescriptors::default(),
             evaluation: implicit_execution::EvaluationTracker::default(),
             variables: variables::LineVariables::default(),
@@ -136,6 +152,7 @@ impl<'a> Walker<'a> {
             places: Some(vec![self.place.cwd.clone()]),
             moved: false,
             functions: DefinedFunctions::default(),
+            values: KnownValues::default(),
         };
         let shell = ShellText::new(line, None);
         self.script(script, &shell, &mut state);
@@ -210,11 +227,14 @@ struct LineWalkState {
     moved: bool,
     /// The functions that certainly exist.
     functions: DefinedFunctions,
+    /// The variables whose values are certain.
+    values: KnownValues,
 }
 
 impl LineWalkState {
     fn or(&mut self, other: &Self) {
         self.functions.and(&other.functions);
+        self.values.and(&other.values);
         self.or_places(other);
     }
 
@@ -270,15 +290,17 @@ impl Walker<'_> {
     fn chain(&mut self, chain: &[ScriptItem], shell: &ShellText<'_>, state: &mut LineWalkState) {
         let mut before = state.clone();
         // Only the first pipeline certainly runs.
-        let mut certain: Option<DefinedFunctions> = None;
+        let mut certain: Option<(DefinedFunctions, KnownValues)> = None;
         let mut joined_by = ListSeparator::Sequence;
         for item in chain {
             self.pipeline(&item.pipeline, shell, state);
-            let first = certain.get_or_insert_with(|| state.functions.clone());
+            let (functions, values) =
+                certain.get_or_insert_with(|| (state.functions.clone(), state.values.clone()));
             // In `a || f() { …; } && f`, the last pipeline may run without the definition. In
             // `a && f() { …; } && f`, it runs only after the definition.
             if joined_by == ListSeparator::Or || item.then != ListSeparator::And {
-                state.functions.clone_from(first);
+                state.functions.clone_from(functions);
+                state.values.clone_from(values);
             }
             // Only after `&&` has the pipeline before it certainly succeeded.
             if item.then != ListSeparator::And {
@@ -391,6 +413,7 @@ impl Walker<'_> {
             CommandKind::Test(items) => self.test(items, command.span, shell, state),
             CommandKind::Arithmetic(expression) => self.arithmetic(expression, shell, state),
             CommandKind::Coprocess { body } => {
+                self.variables_may_change = true;
                 let finding =
                     CommandFinding::unknown("a coprocess keeps running in the background");
                 self.record_finding(command.span, finding, shell, state);
@@ -414,6 +437,7 @@ impl Walker<'_> {
         }
         // The bodies may not run at all.
         state.functions.clone_from(&before.functions);
+        state.values.clone_from(&before.values);
         if *state != before {
             state.forget_directory();
             for part in &mut self.parts[from..] {
@@ -481,6 +505,7 @@ impl Walker<'_> {
         KnownVariables {
             home: home.filter(|_| shell.home_is_home),
             pwd: pwd.filter(|_| shell.pwd_is_pwd),
+            line: Some(&state.values),
         }
     }
 }

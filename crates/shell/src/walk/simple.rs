@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::{
     LineWalkState, MAX_DEPTH, ShellText, Walker,
+    bare_assignments::doubt_assignment,
     functions::{self, DefinedFunctions},
     implicit_execution,
+    known_values::{KnownValues, may_set_variables},
     redirects::refuse_foreign_reads,
 };
 use crate::{
@@ -102,13 +104,12 @@ impl Walker<'_> {
                 argv => self.command_finding(argv),
             };
             self.functions_may_change |= functions::may_change_functions(&argv);
-            judge_assignments(
-                &mut finding,
-                &assigned,
-                words.is_empty(),
-                shell,
-                assignments,
-            );
+            self.variables_may_change |= may_set_variables(&argv);
+            if words.is_empty() {
+                self.judge_bare_assignments(&mut finding, &assigned, assignments, shell, state);
+            } else {
+                judge_assignments(&mut finding, &assigned, shell, assignments);
+            }
             self.push(
                 LinePart {
                     span: shell.span(command.span),
@@ -136,6 +137,9 @@ impl Walker<'_> {
         }
         self.redirects(command, shell, state);
         self.update_directory(&argv, state);
+        if words.is_empty() {
+            self.record_values(assignments, shell, state);
+        }
     }
 
     fn assignment(
@@ -211,6 +215,7 @@ impl Walker<'_> {
                     let text = self.source_of(&argv, shell);
                     let finding = self.command_finding(&argv);
                     self.functions_may_change |= functions::may_change_functions(&argv);
+                    self.variables_may_change |= may_set_variables(&argv);
                     self.push(
                         LinePart {
                             span,
@@ -281,6 +286,7 @@ impl Walker<'_> {
                 // at another time.
                 let mut inside = LineWalkState {
                     functions: DefinedFunctions::default(),
+                    values: KnownValues::default(),
                     ..state.clone()
                 };
                 self.script(&script, &inner, &mut inside);
@@ -422,30 +428,20 @@ fn analyze_command(argv: &[Arg]) -> CommandFinding {
     commands::rule_families::with_uncovered_words(argv, finding)
 }
 
-/// Makes a finding unknown if the command sets a variable that is not known to be safe.
+/// Makes a finding unknown if the command receives a variable that is not known to be safe.
 fn judge_assignments(
     finding: &mut CommandFinding,
     assigned: &[SetVariable],
-    alone: bool,
     shell: &ShellText<'_>,
     assignments: &[Assignment],
 ) {
     for (one, written) in assigned.iter().zip(assignments) {
-        let fine = if alone {
-            is_safe_variable(&one.name)
-        } else {
-            is_harmless(&one.name)
-        };
-        if !fine || alone {
+        let fine = is_harmless(&one.name);
+        if !fine {
             finding.effects.push(Effect::Env(one.name.clone()));
         }
-        if fine && one.plain {
-            continue;
-        }
-        if finding.verdict < EffectVerdict::Unknown {
-            finding.verdict = EffectVerdict::Unknown;
-            finding.reason = format!("setting {} may change what runs", one.name).into();
-            finding.span = Some(shell.span(written.span));
+        if !fine || !one.plain {
+            doubt_assignment(finding, written, shell);
         }
     }
 }

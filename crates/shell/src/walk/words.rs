@@ -61,6 +61,7 @@ impl Walker<'_> {
                 }
             }
             ParameterOperation::Assign(word) => {
+                self.variables_may_change = true;
                 self.word(word, shell, state);
                 let finding = CommandFinding::unknown(format!("the expansion sets {name}"))
                     .with_span(span)

@@ -1,0 +1,110 @@
+//! Assignments without a command, whose variables end with the line.
+
+use super::{LineWalkState, ShellText, Walker, is_safe_variable};
+use crate::{
+    analysis::SetVariable,
+    ast::{AssignedValue, Assignment, CommandKind, PartKind, ShellWord},
+    commands::special_variables::is_special_variable,
+    decode,
+    effect::{CommandFinding, Effect, EffectVerdict},
+};
+
+impl Walker<'_> {
+    /// Makes a finding unknown if an assignment may change what the rest of the line does.
+    pub(super) fn judge_bare_assignments(
+        &self,
+        finding: &mut CommandFinding,
+        assigned: &[SetVariable],
+        assignments: &[Assignment],
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) {
+        let only_users = !assigned.iter().any(|one| is_special_variable(&one.name));
+        for (one, written) in assigned.iter().zip(assignments) {
+            finding.effects.push(Effect::Env(one.name.clone()));
+            let fine = if is_safe_variable(&one.name) {
+                one.plain
+            } else {
+                only_users && self.has_plain_value(written, shell, state)
+            };
+            if !fine {
+                doubt_assignment(finding, written, shell);
+            }
+        }
+    }
+
+    /// Returns whether the assignment sets the whole variable to a text that is known, or to the
+    /// path of a new temporary file.
+    fn has_plain_value(
+        &self,
+        assignment: &Assignment,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) -> bool {
+        let AssignedValue::Word(word) = &assignment.value else {
+            return false;
+        };
+        let known = || decode::text(word, self.known(shell, state)).is_some();
+        assignment.subscript.is_none() && !assignment.append && (known() || is_temporary_path(word))
+    }
+
+    /// Records the values that later commands of the line expand.
+    pub(super) fn record_values(
+        &mut self,
+        assignments: &[Assignment],
+        shell: &ShellText<'_>,
+        state: &mut LineWalkState,
+    ) {
+        for assignment in assignments {
+            self.variables_may_change |= assignment.subscript.is_some();
+            // A text inside the line may run in another shell, or at another time.
+            if !self.values || shell.within.is_some() || is_special_variable(&assignment.name) {
+                continue;
+            }
+            let AssignedValue::Word(word) = &assignment.value else {
+                continue;
+            };
+            let value = decode::text(word, self.known(shell, state));
+            if let Some(value) = value.filter(|_| !assignment.append) {
+                state.values.record(&assignment.name, &value, shell.source);
+                self.has_values = true;
+            }
+        }
+    }
+}
+
+/// Returns whether a value is only the output of `mktemp`.
+fn is_temporary_path(word: &ShellWord) -> bool {
+    let [part] = word.parts.as_slice() else {
+        return false;
+    };
+    let PartKind::Command(script) = &part.kind else {
+        return false;
+    };
+    let [item] = script.items.as_slice() else {
+        return false;
+    };
+    let [command] = item.pipeline.commands.as_slice() else {
+        return false;
+    };
+    match &command.kind {
+        CommandKind::Simple { assignments, words } if assignments.is_empty() => {
+            let name = words.first().map(|word| word.parts.as_slice());
+            matches!(name, Some([only]) if only.kind == PartKind::Text("mktemp".to_owned()))
+        }
+        _ => false,
+    }
+}
+
+/// Makes a finding unknown because of an assignment.
+pub(super) fn doubt_assignment(
+    finding: &mut CommandFinding,
+    assignment: &Assignment,
+    shell: &ShellText<'_>,
+) {
+    if finding.verdict < EffectVerdict::Unknown {
+        finding.verdict = EffectVerdict::Unknown;
+        finding.reason = format!("setting {} may change what runs", assignment.name).into();
+        finding.span = Some(shell.span(assignment.span));
+    }
+}
