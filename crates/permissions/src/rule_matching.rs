@@ -112,11 +112,11 @@ pub(super) fn spellings(part: &LinePart) -> Vec<String> {
         }
     };
     add(part.words.clone());
-    // An expanded name is not known before the command runs.
+    // The result of an expansion is not known before the command runs.
     let named = part
         .argv
         .first()
-        .is_some_and(|first| matches!(first.value, haft_shell::ArgValue::Literal(_)));
+        .is_some_and(|first| first.text().is_some());
     if !named {
         return all;
     }

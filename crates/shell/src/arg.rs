@@ -16,8 +16,8 @@ pub struct Arg {
 pub enum ArgValue {
     /// Exactly this text, with quotes and escapes resolved.
     Literal(String),
-    /// One alternative of a brace expansion, or an argument with the value of a variable that the
-    /// line sets. The text is certain, but the line does not spell it out.
+    /// One alternative of a brace expansion, or the name of a command from a variable that the line
+    /// sets. The text is certain, but the line does not spell it out.
     Braced(String),
     /// An unquoted pattern, as written. It becomes any number of file names.
     Glob(String),

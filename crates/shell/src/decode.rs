@@ -42,12 +42,6 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
                     texts.iter_mut().for_each(|whole| whole.push_str(&text));
                 }
             }
-            DecodedPiece::Value(text) => {
-                braced = true;
-                if certainty.keeps_text() {
-                    texts.iter_mut().for_each(|whole| whole.push_str(&text));
-                }
-            }
             DecodedPiece::Glob(text) => {
                 if certainty.keeps_text() {
                     texts.iter_mut().for_each(|whole| whole.push_str(&text));
@@ -91,15 +85,21 @@ pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
     values.map(|value| Arg { span, value }).collect()
 }
 
+/// Returns whether the word contains the value of a variable that the line sets.
+pub(crate) fn uses_value(word: &ShellWord, known: KnownVariables<'_>) -> bool {
+    word.parts.iter().any(|part| match &part.kind {
+        PartKind::Parameter(parameter) => known.value(&parameter.name).is_some(),
+        _ => false,
+    })
+}
+
 /// Returns the text of a shell word that is never split: an assigned value, or an operand of
 /// `[[ … ]]`.
 pub(crate) fn text(word: &ShellWord, known: KnownVariables<'_>) -> Option<String> {
     let mut whole = String::new();
     for part in &word.parts {
         match piece(part, known) {
-            DecodedPiece::Text(text) | DecodedPiece::Value(text) | DecodedPiece::Glob(text) => {
-                whole.push_str(&text);
-            }
+            DecodedPiece::Text(text) | DecodedPiece::Glob(text) => whole.push_str(&text),
             DecodedPiece::Several(_) | DecodedPiece::Unknown { .. } => return None,
         }
     }
@@ -128,13 +128,9 @@ impl ArgCertainty {
 
 enum DecodedPiece {
     Text(String),
-    /// The value of a variable that the line sets.
-    Value(String),
     Glob(String),
     Several(Vec<String>),
-    Unknown {
-        one: bool,
-    },
+    Unknown { one: bool },
 }
 
 fn piece(part: &WordPart, known: KnownVariables<'_>) -> DecodedPiece {
@@ -158,10 +154,7 @@ fn piece(part: &WordPart, known: KnownVariables<'_>) -> DecodedPiece {
                 // Lists remain several arguments inside quotes.
                 "@" => DecodedPiece::Unknown { one: false },
                 name if plain && known.value(name).is_some() => {
-                    match variable(known.value(name), part.quoted) {
-                        DecodedPiece::Text(text) => DecodedPiece::Value(text),
-                        unknown => unknown,
-                    }
+                    variable(known.value(name), part.quoted)
                 }
                 _ => DecodedPiece::Unknown {
                     one: part.quoted

@@ -6,6 +6,7 @@
 //! - `denials`: ways around a deny rule; `lines`: harmless lines, run
 //! - `families`: the choices of rules in a question about a command
 //! - `suggestions`: the exact rules of a question and of a denial; `understood`: rules and the tools there are
+//! - `variables`: lines that set a variable and use it
 //! - `revived`: what was permitted, recorded and read again
 
 #![expect(
@@ -24,3 +25,4 @@ mod properties;
 mod revived;
 mod suggestions;
 mod understood;
+mod variables;

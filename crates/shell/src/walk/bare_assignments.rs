@@ -3,6 +3,7 @@
 use super::{LineWalkState, ShellText, Walker, is_safe_variable};
 use crate::{
     analysis::SetVariable,
+    arg::{Arg, ArgValue},
     ast::{AssignedValue, Assignment, CommandKind, PartKind, ShellWord},
     commands::special_variables::is_special_variable,
     decode,
@@ -46,6 +47,31 @@ impl Walker<'_> {
         };
         let known = || decode::text(word, self.known(shell, state)).is_some();
         assignment.subscript.is_none() && !assignment.append && (known() || is_temporary_path(word))
+    }
+
+    /// Records which arguments contain the value of a variable that the line sets.
+    pub(super) fn record_value_spans(
+        &mut self,
+        words: &[ShellWord],
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) {
+        let known = self.known(shell, state);
+        let computed = words.iter().filter(|word| decode::uses_value(word, known));
+        let spans: Vec<_> = computed.map(|word| shell.span(word.span)).collect();
+        self.value_spans.extend(spans);
+    }
+
+    /// Returns the arguments of a command. A name that a variable contains must not make the
+    /// command known.
+    pub(super) fn without_computed_name(&self, mut argv: Vec<Arg>) -> Vec<Arg> {
+        if let Some(first) = argv.first_mut()
+            && self.value_spans.contains(&first.span)
+            && let ArgValue::Literal(text) = &mut first.value
+        {
+            first.value = ArgValue::Braced(std::mem::take(text));
+        }
+        argv
     }
 
     /// Records the values that later commands of the line expand.

@@ -15,7 +15,10 @@ pub use redirects::{is_stream, stores_nothing};
 pub(crate) use simple::TRUSTED;
 pub use simple::is_safe_variable;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     analysis::{Analysis, LineLocation, LinePart},
@@ -120,6 +123,8 @@ struct Walker<'a> {
     values: bool,
     /// The line sets a variable whose value is trusted.
     has_values: bool,
+    /// The arguments that contain the value of a variable that the line sets.
+    value_spans: BTreeSet<Span>,
     /// The line may set variables whose names it does not spell out.
     variables_may_change: bool,
     /// Descriptors that the line opens and copies.
@@ -140,6 +145,7 @@ impl<'a> Walker<'a> {
             functions_may_change: false,
             values,
             has_values: false,
+            value_spans: BTreeSet::new(),
             variables_may_change: false,
             streams: redirects::OpenedDescriptors::default(),
             evaluation: implicit_execution::EvaluationTracker::default(),

@@ -76,6 +76,8 @@ impl Walker<'_> {
             })
             .collect()
         };
+        self.record_value_spans(words, shell, state);
+        let argv = self.without_computed_name(argv);
         let texts: Vec<_> = words
             .iter()
             .map(|word| decode::source(shell.source, word.span))
@@ -212,6 +214,7 @@ impl Walker<'_> {
             match start {
                 StartedProgram::Command { argv, .. } if argv.is_empty() => {}
                 StartedProgram::Command { argv, .. } => {
+                    let argv = self.without_computed_name(argv);
                     let text = self.source_of(&argv, shell);
                     let finding = self.command_finding(&argv);
                     self.functions_may_change |= functions::may_change_functions(&argv);

@@ -13,6 +13,7 @@
 //! - `braces`: words become what bash makes of them
 //! - `second`: another parser finds the same commands
 //! - `trees`: a random tree is read again from its text (`write`)
+//! - `variables`: what a line sets, and where its value is known
 //! - `random`: any text; `spans`: what must hold for the places in a tree
 
 #![expect(
@@ -44,6 +45,8 @@ mod random;
 mod second;
 mod spans;
 mod trees;
+#[cfg(test)]
+mod variables;
 #[cfg(test)]
 mod variants;
 mod write;
