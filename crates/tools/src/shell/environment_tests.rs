@@ -256,3 +256,20 @@ fn a_command_without_a_network_gets_no_password_of_a_proxy() {
     assert_eq!(proxy(read_only()), "http://user:[masked]@proxy:8080");
     assert_eq!(proxy(workspace()), "http://user:password@proxy:8080");
 }
+
+/// Otherwise a line could change a variable that its commands receive, without a question.
+#[test]
+fn what_commands_receive_is_special_to_the_analysis_of_lines() {
+    let own = PASS.iter().map(|name| (*name, "/x")).collect::<Vec<_>>();
+    for profile in [read_only(), workspace()] {
+        let received = Given {
+            profile,
+            proxy: Some(1),
+            ..given(&own)
+        };
+        for (name, _) in received.child() {
+            let special = haft_shell::commands::special_variables::is_special_variable(&name);
+            assert!(special, "{name}");
+        }
+    }
+}
