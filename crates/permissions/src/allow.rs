@@ -75,7 +75,7 @@ fn verdict_doubt(
         ));
     }
     let received = |one: &&haft_shell::SetVariable| {
-        policy.sandbox.env.contains_key(&one.name) && !is_safe_variable(&one.name)
+        policy.sandbox.env.contains_key(&one.name) && !haft_shell::is_safe_variable(&one.name)
     };
     if let Some(one) = part.assignments.iter().find(received) {
         return Some(format!(

@@ -121,6 +121,7 @@ impl Project {
 }
 
 const ACCEPTED: &[&str] = &[
+    "x=1 > f",
     // F11.
     "echo x > f",
     "cat > f <<EOF\nsome $text\nEOF",
@@ -255,7 +256,6 @@ const ASKED: &[&str] = &[
     "cat > f <<EOF\n$(make)\nEOF",
     "PATH=. tee f",
     "LD_PRELOAD=./x chmod +x a",
-    "x=1 > f",
     "sudo tee f",
     "./tee f",
     "sub/gofmt -w a.go",
