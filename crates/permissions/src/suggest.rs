@@ -1,4 +1,4 @@
-//! Suggests rules that would allow a call from now on, as choices for the user. [`line_offers`]
+//! Suggests rules that would allow a call from now on, as choices for the user. `line_offers`
 //! has those for command lines.
 
 use std::{path::Path, sync::Arc};
