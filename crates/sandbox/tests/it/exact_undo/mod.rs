@@ -141,8 +141,8 @@ type Tree = std::collections::BTreeMap<String, String>;
 #[tokio::test]
 async fn undo_restores_the_tree_and_undo_of_the_undo_the_end_of_the_command() {
     let runs = match haft_testkit::is_thorough() {
-        true => 5000,
-        false => 500,
+        true => 600,
+        false => 120,
     };
     let only = env::var(ONLY).ok().and_then(|seed| seed.parse().ok());
     let folder = folder();
@@ -198,8 +198,8 @@ async fn works_until_it_is_killed() {
 #[tokio::test]
 async fn undo_survives_the_death_of_our_process() {
     let runs = match haft_testkit::is_thorough() {
-        true => 1000,
-        false => 100,
+        true => 120,
+        false => 25,
     };
     for seed in 0..runs {
         let folder = folder();
