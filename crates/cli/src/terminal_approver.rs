@@ -145,7 +145,7 @@ fn parse_answer(said: &str, offers: &[RuleOffer]) -> Result<ApprovalAnswer, &'st
     if let Some(number) = number {
         return match number.checked_sub(1) {
             Some(at) if at < offers.len() => Ok(always_answer(offers, at)),
-            _ => Err("there is no such choice"),
+            _ => Err("that choice does not exist"),
         };
     }
     match lower.as_str() {

@@ -77,7 +77,7 @@ pub struct WitnessedXattr {
 impl FileId {
     /// Returns the identity of a directory entry, without following symlinks, or of the file itself
     /// if the name is empty.
-    pub fn of(file: impl AsFd, name: &OsStr) -> Option<Self> {
+    pub fn from_entry(file: impl AsFd, name: &OsStr) -> Option<Self> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
         Some(Self::from_statx(&stat(file, name, wanted)?))
     }
@@ -95,7 +95,7 @@ impl FileId {
 impl WitnessedEntry {
     /// Returns a directory entry, or the file itself if the name is empty, without the target of a
     /// link and without extended attributes. `None` if it does not exist.
-    pub fn of(file: impl AsFd, name: &OsStr) -> Option<Self> {
+    pub fn from_entry(file: impl AsFd, name: &OsStr) -> Option<Self> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let found = stat(file, name, wanted)?;
         let kind = match FileType::from_raw_mode(found.stx_mode.into()) {
@@ -140,14 +140,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let directory = fs::File::open(dir.path()).unwrap();
         let path = dir.path().join("a");
-        let of = || FileId::of(&directory, OsStr::new("a"));
+        let of = || FileId::from_entry(&directory, OsStr::new("a"));
         assert_eq!(of(), None);
         fs::write(&path, "text").unwrap();
         let first = of();
         assert!(first.is_some());
         let open = fs::File::open(&path).unwrap();
-        assert_eq!(FileId::of(&open, OsStr::new("")), first);
-        let entry = WitnessedEntry::of(&directory, OsStr::new("a")).unwrap();
+        assert_eq!(FileId::from_entry(&open, OsStr::new("")), first);
+        let entry = WitnessedEntry::from_entry(&directory, OsStr::new("a")).unwrap();
         assert_eq!(
             (entry.kind, entry.size, entry.links),
             (WitnessedKind::File, 4, 1)

@@ -45,8 +45,8 @@ pub enum WitnessedChange {
         entry: Option<WitnessedEntry>,
     },
     /// A file or directory that the command did not create is about to change, or to lose a name.
-    /// The first line for a file has its old metadata. Its old content is in the first copy, or, if
-    /// there is none, in each link.
+    /// The first line for a file has its old metadata. Its old content is in the first copy, or,
+    /// without a copy, in each link.
     Object {
         /// One path of it. A file with several hard links has a line for each path that is used.
         path: OsBytes,

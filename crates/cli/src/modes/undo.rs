@@ -129,7 +129,7 @@ fn find<'a, 'h>(
     if let Some(number) = number.filter(|_| wanted.len() < SHORT_ID) {
         let found = number.checked_sub(1).and_then(|index| changes.get(index));
         return found.with_context(|| {
-            format!("there is no change number {wanted}; `haft undo --list` shows all changes")
+            format!("no change has the number {wanted}; `haft undo --list` shows all changes")
         });
     }
     let matches = |id: &str| {

@@ -150,7 +150,11 @@ fn the_list_says_what_can_be_undone() {
     assert!(listed.contains("can be undone"), "{listed}");
     assert_eq!((rows[1][0], rows[2][0]), ("1", "2"));
     // By its number, and by its id in the list.
-    assert!(undo(&dir, &["3"]).stderr.contains("no change number 3"));
+    assert!(
+        undo(&dir, &["3"])
+            .stderr
+            .contains("no change has the number 3")
+    );
     assert_eq!(undo(&dir, &[rows[2][1], "--preview"]).code, 0);
     assert_eq!(undo(&dir, &["2"]).code, 0);
     assert_eq!(

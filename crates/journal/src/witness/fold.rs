@@ -463,5 +463,5 @@ fn is_same_but_time_of_directory(before: &RecordState, after: &RecordState) -> b
 
 /// Returns the present identity of the entry at a path.
 pub(crate) fn identity(path: &Path) -> Option<FileId> {
-    FileId::of(CWD, path.as_os_str())
+    FileId::from_entry(CWD, path.as_os_str())
 }

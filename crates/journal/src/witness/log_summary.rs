@@ -193,7 +193,7 @@ fn present_path(tree: &LogTree, directory: DirectoryIndex) -> Option<PathBuf> {
     let path = tree.final_path(directory)?;
     let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let is_same = match tree.id(directory) {
-        Some(id) => FileId::of(CWD, path.as_os_str()) == Some(id),
+        Some(id) => FileId::from_entry(CWD, path.as_os_str()) == Some(id),
         None => is_directory,
     };
     (is_directory && is_same && !is_behind_link(&path)).then_some(path)
@@ -202,7 +202,7 @@ fn present_path(tree: &LogTree, directory: DirectoryIndex) -> Option<PathBuf> {
 /// Returns whether the move in the last line was carried out. Later changes that need no line may
 /// have removed or moved a file, but a directory is at its first path only if it was not moved.
 fn is_carried_out(from: &Path, to: &Path, id: FileId, exchange: bool, tree: &mut LogTree) -> bool {
-    let is_at = |path: &Path, id: FileId| FileId::of(CWD, path.as_os_str()) == Some(id);
+    let is_at = |path: &Path, id: FileId| FileId::from_entry(CWD, path.as_os_str()) == Some(id);
     let (first, second) = (tree.locate(from), tree.locate(to));
     if exchange
         && tree.id(first) != Some(id)

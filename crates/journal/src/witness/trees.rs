@@ -182,7 +182,7 @@ fn read_entry(path: &Path) -> io::Result<Option<PresentEntry>> {
     let Some(entry) = TreeEntry::from_path(path)? else {
         return Ok(None);
     };
-    let id = FileId::of(CWD, path.as_os_str());
+    let id = FileId::from_entry(CWD, path.as_os_str());
     Ok(id.map(|id| PresentEntry {
         id,
         entry,

@@ -90,7 +90,7 @@ impl TestGuard {
     }
 
     fn entry(path: &Path, with_xattrs: bool) -> Option<WitnessedEntry> {
-        let mut entry = WitnessedEntry::of(CWD, path.as_os_str())?;
+        let mut entry = WitnessedEntry::from_entry(CWD, path.as_os_str())?;
         if entry.kind == WitnessedKind::Link {
             let target = fs::read_link(path).unwrap();
             entry.target = Some(target.as_path().into());
@@ -108,7 +108,7 @@ impl TestGuard {
     }
 
     fn id(path: &Path) -> Option<FileId> {
-        FileId::of(CWD, path.as_os_str())
+        FileId::from_entry(CWD, path.as_os_str())
     }
 
     fn is_created(&self, path: &Path) -> bool {

@@ -31,7 +31,7 @@ impl CreatedFiles {
         if self.0.borrow().is_empty() {
             return None;
         }
-        let found = FileId::of(&place.directory, &place.name)?;
+        let found = FileId::from_entry(&place.directory, &place.name)?;
         self.0.borrow().contains(&found).then_some(found)
     }
 }

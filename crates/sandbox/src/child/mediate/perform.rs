@@ -385,7 +385,7 @@ impl<'a> CallMediation<'a> {
                         witness.created(&file, OsStr::new(""));
                     }
                     if self.is_guarded_by_name(&place.path, false) {
-                        let made = FileId::of(&file, OsStr::new(""));
+                        let made = FileId::from_entry(&file, OsStr::new(""));
                         self.mediator.created.record(made);
                     }
                     return Ok(self.file(file, flags));
@@ -450,7 +450,7 @@ impl<'a> CallMediation<'a> {
             witness.created(&place.directory, &place.name);
         }
         if self.is_guarded_by_name(&place.path, directory) {
-            let made = FileId::of(&place.directory, &place.name);
+            let made = FileId::from_entry(&place.directory, &place.name);
             self.mediator.created.record(made);
         }
     }

@@ -96,8 +96,8 @@ impl SeenFiles {
     /// directory, or the path leads to another file by now.
     fn is_other_path(&self, id: FileId, path: &Path) -> bool {
         let above = path.parent().map(Path::as_os_str);
-        let directory = above.and_then(|above| FileId::of(CWD, above));
-        FileId::of(CWD, path.as_os_str()) != Some(id)
+        let directory = above.and_then(|above| FileId::from_entry(CWD, above));
+        FileId::from_entry(CWD, path.as_os_str()) != Some(id)
             || directory.is_some_and(|directory| self.created.contains(&directory))
     }
 }
@@ -155,7 +155,7 @@ impl ChangeWitness {
         if self.root_above(&place.path).is_none() {
             return;
         }
-        let Some(parent) = FileId::of(&place.directory, OsStr::new("")) else {
+        let Some(parent) = FileId::from_entry(&place.directory, OsStr::new("")) else {
             return;
         };
         let mut seen = self.seen.borrow_mut();
@@ -174,7 +174,7 @@ impl ChangeWitness {
         self.seen
             .borrow_mut()
             .created
-            .extend(FileId::of(file, name));
+            .extend(FileId::from_entry(file, name));
     }
 
     /// Records a file that is about to lose a name: it is removed, or another file replaces it.
@@ -182,7 +182,7 @@ impl ChangeWitness {
         let Some(root) = self.root_above(&place.path) else {
             return;
         };
-        let Some(mut entry) = WitnessedEntry::of(&place.directory, &place.name) else {
+        let Some(mut entry) = WitnessedEntry::from_entry(&place.directory, &place.name) else {
             return;
         };
         let mut seen = self.seen.borrow_mut();
@@ -234,7 +234,7 @@ impl ChangeWitness {
         if self.root_of(path).is_none() {
             return;
         }
-        let Some(mut entry) = WitnessedEntry::of(file, OsStr::new("")) else {
+        let Some(mut entry) = WitnessedEntry::from_entry(file, OsStr::new("")) else {
             return;
         };
         let mut seen = self.seen.borrow_mut();
@@ -270,7 +270,7 @@ impl ChangeWitness {
         if self.root_of(path).is_none() {
             return;
         }
-        let Some(mut entry) = WitnessedEntry::of(file, OsStr::new("")) else {
+        let Some(mut entry) = WitnessedEntry::from_entry(file, OsStr::new("")) else {
             return;
         };
         let mut seen = self.seen.borrow_mut();
@@ -302,7 +302,7 @@ impl ChangeWitness {
         to: &NameLocation,
         exchange: bool,
     ) -> Option<u64> {
-        let id = FileId::of(&from.directory, &from.name)?;
+        let id = FileId::from_entry(&from.directory, &from.name)?;
         self.write(WitnessedChange::Moved {
             from: OsBytes::from(&*from.path),
             to: OsBytes::from(&*to.path),
@@ -353,7 +353,7 @@ impl ChangeWitness {
 
 /// Returns the entry at a place, with the target of a link.
 fn entry_of(place: &NameLocation) -> Option<WitnessedEntry> {
-    let mut entry = WitnessedEntry::of(&place.directory, &place.name)?;
+    let mut entry = WitnessedEntry::from_entry(&place.directory, &place.name)?;
     if entry.kind == WitnessedKind::Link {
         let target = readlinkat(&place.directory, &*place.name, Vec::new()).ok()?;
         entry.target = Some(OsBytes(target.into_bytes()));
