@@ -123,6 +123,12 @@ pub trait ProbeConfinement: Send + Sync {
     /// Sets up the sandbox for commands with this confinement, so that the first one need not wait
     /// for that.
     fn prepare<'a>(&'a self, confinement: &'a Confinement) -> BoxFuture<'a, ()>;
+
+    /// Returns the hosts that the user has allowed for commands in this session, when a command
+    /// requested a connection.
+    fn allowed_hosts(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A callback that receives one line if commands are confined only in part or not at all.

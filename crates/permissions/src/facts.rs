@@ -132,6 +132,8 @@ pub struct CallFacts {
     pub fetches: Vec<UrlTarget>,
     /// The IP addresses of the first host, if they were resolved.
     pub resolved: Vec<String>,
+    /// The hosts that the user has allowed for commands in this session.
+    pub allowed_hosts: Vec<String>,
     /// The text that text rules are compared with: the agent kind, or the skill with its arguments.
     pub subject: Option<String>,
     /// The text that the classifier checks for dangerous actions.
@@ -177,6 +179,7 @@ impl CallFacts {
             read: None,
             fetches: Vec::new(),
             resolved: Vec::new(),
+            allowed_hosts: Vec::new(),
             subject: None,
             command: None,
             tool_permission: ToolPermission::ByEffects,
@@ -240,6 +243,7 @@ impl CallFacts {
             read: read_line(bound),
             fetches,
             resolved: Vec::new(),
+            allowed_hosts: Vec::new(),
             subject,
             command: None,
             tool_permission: ToolPermission::ByEffects,

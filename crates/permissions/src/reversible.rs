@@ -112,15 +112,17 @@ pub(super) fn problem(
     if let Some(why) = service {
         return Some(ReversibleProblem::NeedsService(why.to_owned()));
     }
-    let host = new_hosts(policy, part).next()?;
+    let host = new_hosts(policy, facts, part).next()?;
     Some(ReversibleProblem::NewHost(format!(
         "it contacts {host}, which nothing allows yet"
     )))
 }
 
-/// Returns the hosts that a part names and that neither a rule nor a setting allows.
+/// Returns the hosts that a part names and that no rule, no setting and no answer of the user in this
+/// session allows.
 pub(super) fn new_hosts<'a>(
     policy: &Policy,
+    facts: &'a CallFacts,
     part: &'a LinePart,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
     let named = part
@@ -135,7 +137,11 @@ pub(super) fn new_hosts<'a>(
     // Merging the lists takes longer than most decisions.
     let hosts = named.peek().map(|_| SettingsHosts::from_policy(policy));
     named.filter(move |host| {
-        let is_new = |hosts: &SettingsHosts| hosts.best_verdict(host) != HostVerdict::Allowed;
+        let is_new = |hosts: &SettingsHosts| match hosts.best_verdict(host) {
+            HostVerdict::Allowed => false,
+            HostVerdict::Denied => true,
+            HostVerdict::Ask => !facts.allowed_hosts.iter().any(|allowed| allowed == host),
+        };
         !is_loopback(host) && hosts.as_ref().is_some_and(is_new)
     })
 }

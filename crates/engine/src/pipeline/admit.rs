@@ -262,6 +262,7 @@ impl CallAdmission<'_> {
                 }
             }
             facts.hook = hook_permission;
+            facts.allowed_hosts = confinement::allowed_hosts(&self.policy, self.cx);
             let decision = if facts.has_command() || hook_permission != HookPermission::NoAnswer {
                 decide(&self.policy, &facts)
             } else {

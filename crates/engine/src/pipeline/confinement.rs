@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_contract::{CallContext, Confinement, ConfinementStrength, ProbeConfinement, ToolUse};
+use haft_contract::{
+    CallContext, Confinement, ConfinementStrength, PermissionMode, ProbeConfinement, ToolUse,
+};
 use serde_json::json;
 
 use crate::{
@@ -44,6 +46,15 @@ pub(super) async fn is_witnessed(confinement: &Confinement, cx: &CallContext) ->
     tokio::select! {
         witnessed = probe.is_witnessed(confinement, cx) => witnessed,
         () = cx.cancel.cancelled() => false,
+    }
+}
+
+/// Returns the hosts that the user has allowed for commands in this session. Only the mode `auto`
+/// decides by them before a command starts.
+pub(super) fn allowed_hosts(policy: &Policy, cx: &CallContext) -> Vec<String> {
+    match cx.services.get::<Arc<dyn ProbeConfinement>>() {
+        Ok(probe) if policy.mode == PermissionMode::Auto => probe.allowed_hosts(),
+        _ => Vec::new(),
     }
 }
 

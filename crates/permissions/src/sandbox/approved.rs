@@ -199,7 +199,7 @@ pub(crate) fn approved_access(policy: &Policy, facts: &CallFacts) -> Option<Appr
     // The question named the hosts.
     let parts = shell.analysis.parts.iter();
     let mut new = parts
-        .flat_map(|part| reversible::new_hosts(policy, part))
+        .flat_map(|part| reversible::new_hosts(policy, facts, part))
         .peekable();
     if new.peek().is_some()
         && matches!(

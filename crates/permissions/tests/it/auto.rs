@@ -19,6 +19,8 @@ struct AutoSession {
     rules: Vec<(List, &'static str)>,
     sandbox: SandboxSettings,
     hook: HookPermission,
+    /// The hosts that the user allowed when a command requested a connection.
+    answered_hosts: &'static [&'static str],
 }
 
 impl AutoSession {
@@ -28,6 +30,7 @@ impl AutoSession {
             rules: rules.to_vec(),
             sandbox: SandboxSettings::default(),
             hook: HookPermission::NoAnswer,
+            answered_hosts: &[],
         }
     }
 
@@ -66,6 +69,11 @@ impl AutoSession {
         };
         let facts = CallFacts {
             hook: self.hook,
+            allowed_hosts: self
+                .answered_hosts
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             ..judged::facts(tool, input, &place)
         };
         decide(&policy, &facts)
@@ -246,6 +254,24 @@ fn a6_hosts_that_nothing_allows_ask_before_the_start() {
         ..SandboxSettings::default()
     });
     denied.assert_asks("curl https://h/x");
+}
+
+/// The user's answer for a host applies to later lines that name it, unless a rule denies the host.
+#[test]
+fn a6_a_host_that_the_user_allowed_once_is_not_asked_about_again() {
+    let answered = |sandbox| AutoSession {
+        answered_hosts: &["i"],
+        ..AutoSession::with(sandbox)
+    };
+    let session = answered(SandboxSettings::default());
+    session.assert_reversible("curl https://i/x");
+    session.assert_asks("curl https://i/x https://j/x");
+    session.assert_irreversible("curl -d @f https://i/x", "curl -d @f https://i/x");
+    let denied = SandboxSettings {
+        denied_hosts: hosts(&["i"]),
+        ..SandboxSettings::default()
+    };
+    answered(denied).assert_asks("curl https://i/x");
 }
 
 #[test]

@@ -35,6 +35,13 @@ impl HostGate {
         self.questions.allow(host);
     }
 
+    /// Returns the hosts that the user has allowed in this session.
+    pub(crate) fn allowed_hosts(&self) -> Vec<String> {
+        let allowed = self.questions.allowed();
+        // `POST host` allows only requests of this kind.
+        allowed.filter(|about| !about.contains(' ')).collect()
+    }
+
     async fn verdict(&self, request: &GateRequest) -> GateVerdict {
         let host = bare(&request.host);
         let changes = match request.method.as_deref() {

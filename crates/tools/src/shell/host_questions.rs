@@ -66,6 +66,13 @@ impl HostApprovals {
         self.state().answers.get(about).copied()
     }
 
+    /// Returns everything that the user has allowed.
+    pub(crate) fn allowed(&self) -> impl Iterator<Item = String> + use<> {
+        let answers = self.state().answers.clone();
+        let allowed = answers.into_iter().filter(|(_, is_allowed)| *is_allowed);
+        allowed.map(|(about, _)| about)
+    }
+
     /// Returns the user's answer, and asks if the user has not answered yet. Returns `None` if no
     /// user can be asked.
     pub(crate) async fn ask(&self, tool: &str, about: &str, reason: String) -> Option<bool> {

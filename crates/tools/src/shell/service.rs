@@ -614,6 +614,10 @@ impl ProbeConfinement for ShellService {
             }
         })
     }
+
+    fn allowed_hosts(&self) -> Vec<String> {
+        self.gate.allowed_hosts()
+    }
 }
 
 /// Returns the weakest mechanism that is sufficient for a command with this confinement.
