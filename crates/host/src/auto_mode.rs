@@ -5,9 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_engine::{permissions::SandboxSettings, settings::Settings};
+use haft_engine::{
+    permissions::SandboxSettings,
+    settings::{Settings, TrustFile},
+};
 
-use crate::SessionConfig;
+use crate::{OpenError, ResolvedSettings, SessionConfig};
 
 /// The part of a file system that stays free in any case: a fiftieth, at most 1 GiB.
 const MAX_RESERVE: u64 = 1 << 30;
@@ -16,6 +19,52 @@ const RESERVED_PART: u64 = 50;
 /// Returns the reason why a session with these settings cannot use the mode `auto`, as one line for
 /// the user without the consequence.
 pub fn auto_mode_problem(
+    config: &SessionConfig,
+    settings: &Settings,
+    sandbox: &SandboxSettings,
+) -> Option<String> {
+    let sentences = unread_sentences(settings);
+    missing_requirement(config, settings, sandbox).or_else(|| {
+        let sentence = sentences.first()?;
+        Some(format!(
+            "auto cannot enforce autoMode.hard_deny {sentence:?}; write a permission rule instead, or \
+             start `haft --permission-mode auto` in a terminal and accept that"
+        ))
+    })
+}
+
+/// Returns the sentences of `autoMode.hard_deny` because of which this session does not use the mode
+/// `auto`: haft cannot enforce them, and the user has not accepted that. Empty if the session does not
+/// request the mode, or something else is missing.
+pub fn sentences_to_accept(config: &SessionConfig, resolved: &ResolvedSettings) -> Vec<String> {
+    let (settings, sandbox) = (&resolved.settings, &resolved.sandbox);
+    if resolved.auto_warning.is_none() || missing_requirement(config, settings, sandbox).is_some() {
+        return Vec::new();
+    }
+    unread_sentences(settings)
+}
+
+/// Records that the user has read these sentences of `autoMode.hard_deny`, which haft cannot enforce.
+pub fn accept_sentences(
+    resolved: &ResolvedSettings,
+    sentences: &[String],
+) -> Result<(), OpenError> {
+    let stored = TrustFile::add_auto_sentences(&resolved.settings.places, sentences);
+    Ok(stored.map_err(anyhow::Error::from)?)
+}
+
+/// Returns the sentences of `autoMode.hard_deny` that the user has not accepted as not enforced.
+fn unread_sentences(settings: &Settings) -> Vec<String> {
+    let mut sentences = settings.auto_sentences();
+    if !sentences.is_empty() {
+        let file = TrustFile::read(&settings.places);
+        sentences.retain(|sentence| !file.has_auto_sentence(sentence));
+    }
+    sentences
+}
+
+/// Returns what is missing for the mode `auto`, apart from the user's answer.
+fn missing_requirement(
     config: &SessionConfig,
     settings: &Settings,
     sandbox: &SandboxSettings,
@@ -31,11 +80,6 @@ pub fn auto_mode_problem(
     }
     if sandbox.files_open {
         return Some("auto needs the sandbox; sandbox.filesystem.disabled is true".to_owned());
-    }
-    if let Some(sentence) = settings.auto_sentences().first() {
-        return Some(format!(
-            "auto cannot enforce autoMode.hard_deny {sentence:?}; write a permission rule instead"
-        ));
     }
     if let Some(found) = weaker_mechanism(config) {
         return Some(format!("auto needs the full sandbox; here: {found}"));

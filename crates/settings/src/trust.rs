@@ -35,6 +35,10 @@ pub struct TrustFile {
     /// import.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub imports: BTreeMap<String, BTreeSet<String>>,
+    /// Hashes of the sentences in `autoMode.hard_deny` that the user has read: haft cannot enforce
+    /// them, and the user uses the mode `auto` nevertheless.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub auto_sentences: BTreeSet<String>,
 }
 
 impl TrustFile {
@@ -76,6 +80,20 @@ impl TrustFile {
         file.imports.entry(key).or_default().extend(names);
         let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
         rule_writer::replace(&Self::path(places), &text)
+    }
+
+    /// Records that the user has read these sentences of `autoMode.hard_deny`.
+    pub fn add_auto_sentences(places: &SettingsPlaces, sentences: &[String]) -> io::Result<()> {
+        let mut file = Self::read(places);
+        file.auto_sentences
+            .extend(sentences.iter().map(|sentence| hash(sentence)));
+        let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
+        rule_writer::replace(&Self::path(places), &text)
+    }
+
+    /// Returns whether the user has read this sentence of `autoMode.hard_deny`.
+    pub fn has_auto_sentence(&self, sentence: &str) -> bool {
+        self.auto_sentences.contains(&hash(sentence))
     }
 
     /// Returns the files that memory files of this directory may import; paths that are not UTF-8
@@ -161,13 +179,12 @@ fn is_accepted(places: &SettingsPlaces) -> bool {
 }
 
 fn hashes(things: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
-    let hash = |value: &Value| {
-        blake3::hash(value.to_string().as_bytes())
-            .to_hex()
-            .to_string()
-    };
-    things
+    let hashes = things
         .iter()
-        .map(|(name, value)| (name.clone(), hash(value)))
-        .collect()
+        .map(|(name, value)| (name.clone(), hash(&value.to_string())));
+    hashes.collect()
+}
+
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
 }

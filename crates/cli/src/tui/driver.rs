@@ -9,14 +9,14 @@ use std::{
 use haft::engine::{permissions::SettingsScope, settings::SettingsFile};
 use haft_host::{
     AgentSession, EarlierConversation, OpenError, ResolvedSettings, SessionConfig, SessionEvent,
-    SessionParts, accept_trust, conversations, error_chain, exchanges, key_report, session_entries,
-    trust_report,
+    SessionParts, accept_trust, auto_mode, conversations, error_chain, exchanges, key_report,
+    session_entries, trust_report,
 };
 use tokio::runtime::Handle;
 
 use super::{
     app::{AppInput, JobResult, OpenedSession},
-    first_run::trust_facts,
+    first_run::{sentence_facts, trust_facts},
     keybindings::Keybindings,
     resume::MAX_EXCHANGES,
     settings::TuiSettings,
@@ -61,7 +61,7 @@ impl SessionDriver {
     fn begin(&self) -> Result<AgentSession, String> {
         let config = &self.config;
         self.ask_trust().map_err(open_error_text)?;
-        let permitted = ResolvedSettings::load(config).map_err(open_error_text)?;
+        let permitted = self.load_settings().map_err(open_error_text)?;
         self.report(AppInput::Settings(Box::new(settings(&permitted))));
         let folder = &permitted.settings.places.user;
         let (keybindings, warning) = Keybindings::load(&folder.join("keybindings.json"));
@@ -119,6 +119,22 @@ impl SessionDriver {
             accept_trust(&self.config)?;
         }
         Ok(())
+    }
+
+    /// Loads the settings. If they contain sentences that haft cannot enforce in the mode `auto`, asks
+    /// whether to use the mode nevertheless.
+    fn load_settings(&self) -> Result<ResolvedSettings, OpenError> {
+        let resolved = ResolvedSettings::load(&self.config)?;
+        let sentences = auto_mode::sentences_to_accept(&self.config, &resolved);
+        if sentences.is_empty() {
+            return Ok(resolved);
+        }
+        self.send_result(JobResult::Untrusted(sentence_facts(&sentences)));
+        if self.trust.recv() != Ok(true) {
+            return Ok(resolved);
+        }
+        auto_mode::accept_sentences(&resolved, &sentences)?;
+        ResolvedSettings::load(&self.config)
     }
 
     async fn run_session(self, session: AgentSession) {

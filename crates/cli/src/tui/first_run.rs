@@ -35,6 +35,17 @@ pub(crate) fn trust_facts(report: &TrustReport) -> Option<TrustFacts> {
     })
 }
 
+/// Returns the facts for the question whether to use the mode `auto` although haft cannot enforce these
+/// sentences of the settings.
+pub(crate) fn sentence_facts(sentences: &[String]) -> TrustFacts {
+    TrustFacts {
+        purpose: TrustPurpose::Sentences,
+        directory: String::new(),
+        things: sentences.to_vec(),
+        contents: Vec::new(),
+    }
+}
+
 /// Returns the facts for the question whether to add another directory.
 pub(crate) fn directory_facts(facts: &DirectoryFacts) -> TrustFacts {
     TrustFacts {

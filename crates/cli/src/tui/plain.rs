@@ -39,7 +39,7 @@ use self::{
     lines::PlainLines,
     own_questions::{OwnAnswer, OwnQuestion},
     question_channel::{AskedQuestion, PlainQuestions},
-    typed_lines::{ask_trust, typed_lines},
+    typed_lines::{ask_about_sentences, ask_trust, typed_lines},
 };
 use super::settings::TuiSettings;
 use crate::clock::session_clock;
@@ -93,6 +93,7 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     let mut lines = typed_lines();
     show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit exits.")?;
     ask_trust(&config, &mut lines).await?;
+    ask_about_sentences(&config, &mut lines).await?;
     for line in start_messages::key_lines(&config) {
         show::line(&line)?;
     }

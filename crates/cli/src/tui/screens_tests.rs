@@ -290,6 +290,24 @@ fn a_directory_is_asked_about_before_it_is_added() {
 }
 
 #[test]
+fn sentences_that_nothing_enforces_are_shown_before_auto_is_used() {
+    let mut bench = UiTestBench::new(80, 24);
+    let sentences = [
+        "never touch billing".to_owned(),
+        "no \u{202e}mail".to_owned(),
+    ];
+    let facts = super::first_run::sentence_facts(&sentences);
+    bench.update(AppInput::Found(super::app::JobResult::Untrusted(facts)));
+    bench.wait(2_000);
+    insta::assert_snapshot!(bench.rows());
+    bench.key(Key::char('y'));
+    assert!(matches!(
+        &bench.deeds()[..],
+        [super::app::AppEffect::Trust(true)]
+    ));
+}
+
+#[test]
 fn parts_of_a_command_line_stand_under_each_other() {
     let part = |text: &str, meaning: &str| haft::ApprovalPart {
         text: text.to_owned(),

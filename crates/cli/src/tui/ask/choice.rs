@@ -38,14 +38,17 @@ pub(crate) enum TrustPurpose {
     Start,
     /// Calls may also work in the directory.
     Add,
+    /// The mode `auto` is used although haft cannot enforce sentences of the settings.
+    Sentences,
 }
 
-/// The content of a question about a directory: what it would run, or what adding it permits.
+/// The content of a question about a directory: what it would run, what adding it permits, or which
+/// sentences of the settings are not enforced there.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustFacts {
     pub(crate) purpose: TrustPurpose,
     pub(crate) directory: String,
-    /// Short descriptions of what would run, or of what adding the directory permits.
+    /// Short descriptions of what would run, or of what adding the directory permits, or the sentences.
     pub(crate) things: Vec<String>,
     /// The names and full contents of what would run.
     pub(crate) contents: Vec<(String, String)>,
@@ -154,6 +157,10 @@ impl ChoiceAsk {
             TrustPurpose::Add => vec![
                 choice('y', "add it", ChoiceAction::Trust),
                 choice('n', "no", ChoiceAction::Distrust),
+            ],
+            TrustPurpose::Sentences => vec![
+                choice('y', "use auto without them", ChoiceAction::Trust),
+                choice('n', "use default", ChoiceAction::Distrust),
             ],
         };
         Self::new(AskSubject::Trust(facts), choices)
@@ -319,11 +326,15 @@ impl ChoiceAsk {
         let words = match &self.about {
             AskSubject::Request(request) => content::heading(request, &self.cwd),
             AskSubject::Trust(facts) => {
-                let verb = match facts.purpose {
-                    TrustPurpose::Start => "Trust",
-                    TrustPurpose::Add => "Add",
-                };
-                format!("{verb} {}", crate::show::distinct_line(&facts.directory))
+                let directory = crate::show::distinct_line(&facts.directory);
+                match facts.purpose {
+                    TrustPurpose::Start => format!("Trust {directory}"),
+                    TrustPurpose::Add => format!("Add {directory}"),
+                    TrustPurpose::Sentences => {
+                        "Use the mode auto? haft cannot enforce these sentences of autoMode.hard_deny"
+                            .to_owned()
+                    }
+                }
             }
         };
         let mut line = TextLine::styled("? ", look.theme.warning.bold());
@@ -345,7 +356,10 @@ impl ChoiceAsk {
         match &self.about {
             AskSubject::Request(request) => content::rows(request, &self.cwd, look),
             AskSubject::Trust(facts) => {
-                let row = |thing: &String| TextLine::plain(&format!("  {thing}"));
+                let row = |thing: &String| {
+                    let thing = crate::show::distinct_line(thing);
+                    TextLine::plain(&format!("  {thing}"))
+                };
                 let rows = facts.things.iter().map(row);
                 let rows = rows.flat_map(|row| wrap(&row, look.size.row_width()));
                 rows.collect()
@@ -356,10 +370,16 @@ impl ChoiceAsk {
     fn reasons(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.about {
             AskSubject::Request(request) => content::reasons(request, &self.cwd, look),
-            AskSubject::Trust(facts) if facts.purpose == TrustPurpose::Add => Vec::new(),
-            AskSubject::Trust(_) => {
-                let text =
-                    "  would run here; without trust the session continues and ignores all of it";
+            AskSubject::Trust(facts) => {
+                let text = match facts.purpose {
+                    TrustPurpose::Add => return Vec::new(),
+                    TrustPurpose::Start => {
+                        "  would run here; without trust the session continues and ignores all of it"
+                    }
+                    TrustPurpose::Sentences => {
+                        "  a permission rule in their place is enforced, for example Bash(git push *)"
+                    }
+                };
                 wrap(
                     &TextLine::styled(text, look.theme.faint),
                     look.size.row_width(),

@@ -143,7 +143,7 @@ impl OpenQuestions {
     /// Adds a question about trust in a directory.
     pub(crate) fn ask_trust(&mut self, facts: TrustFacts, last_key: Option<Instant>) {
         let id = match facts.purpose {
-            TrustPurpose::Start => QuestionId::Trust,
+            TrustPurpose::Start | TrustPurpose::Sentences => QuestionId::Trust,
             TrustPurpose::Add => QuestionId::Directory,
         };
         let ask = AskKind::Choice(Box::new(ChoiceAsk::for_trust(facts)));

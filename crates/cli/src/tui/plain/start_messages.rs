@@ -6,6 +6,8 @@ use haft_host::{
     session_entries,
 };
 
+use crate::show;
+
 /// The maximum number of exchanges shown of a resumed conversation.
 const MAX_EXCHANGES: usize = 3;
 
@@ -41,6 +43,14 @@ pub(super) fn trust_contents(report: &TrustReport) -> Vec<String> {
         [format!("{}:", thing.name)].into_iter().chain(contents)
     });
     things.collect()
+}
+
+/// Returns the sentences of the settings that haft cannot enforce, a line each.
+pub(super) fn sentence_lines(sentences: &[String]) -> Vec<String> {
+    let lines = sentences.iter();
+    lines
+        .map(|sentence| format!("  {}", show::distinct_line(sentence)))
+        .collect()
 }
 
 /// Returns the places that were checked for an API key, if no key was found.

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use haft_host::{SessionConfig, accept_trust, trust_report};
+use haft_host::{ResolvedSettings, SessionConfig, accept_trust, auto_mode, trust_report};
 use tokio::sync::mpsc;
 
 use super::{READING, start_messages};
@@ -52,9 +52,45 @@ pub(super) async fn ask_trust(
     typed: &mut mpsc::UnboundedReceiver<TypedLine>,
 ) -> anyhow::Result<()> {
     let report = trust_report(config)?;
-    let Some(mut lines) = start_messages::trust_lines(&report) else {
+    let Some(lines) = start_messages::trust_lines(&report) else {
         return Ok(());
     };
+    if ask(lines, || start_messages::trust_contents(&report), typed).await? {
+        accept_trust(config)?;
+    }
+    Ok(())
+}
+
+/// If the settings contain sentences that haft cannot enforce in the mode `auto`, asks whether to use
+/// the mode nevertheless. Without an answer, it is not used.
+pub(super) async fn ask_about_sentences(
+    config: &SessionConfig,
+    typed: &mut mpsc::UnboundedReceiver<TypedLine>,
+) -> anyhow::Result<()> {
+    let resolved = ResolvedSettings::load(config)?;
+    let sentences = auto_mode::sentences_to_accept(config, &resolved);
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    let shown = || start_messages::sentence_lines(&sentences);
+    let mut lines = vec!["use the mode auto? haft cannot enforce autoMode.hard_deny:".to_owned()];
+    lines.extend(shown());
+    lines.push("1 yes, use auto without these sentences".to_owned());
+    lines.push("2 no, use default".to_owned());
+    lines.push("3 show them again".to_owned());
+    if ask(lines, shown, typed).await? {
+        auto_mode::accept_sentences(&resolved, &sentences)?;
+    }
+    Ok(())
+}
+
+/// Asks a question with three choices before the session starts: yes, no, and show the contents.
+/// Returns whether the answer is yes. The end of the input is no.
+async fn ask(
+    mut lines: Vec<String>,
+    contents: impl Fn() -> Vec<String>,
+    typed: &mut mpsc::UnboundedReceiver<TypedLine>,
+) -> anyhow::Result<bool> {
     loop {
         for line in &lines {
             show::line(&format!("question: {line}"))?;
@@ -63,18 +99,15 @@ pub(super) async fn ask_trust(
         let shown_at = Instant::now();
         let Some(line) = typed.recv().await else {
             show::line("")?;
-            return Ok(());
+            return Ok(false);
         };
         match line.text.trim() {
             _ if line.read_at < shown_at + READING => {
                 lines = vec!["that was typed before you could read the question".to_owned()];
             }
-            "1" => {
-                accept_trust(config)?;
-                return Ok(());
-            }
-            "2" => return Ok(()),
-            "3" => lines = start_messages::trust_contents(&report),
+            "1" => return Ok(true),
+            "2" => return Ok(false),
+            "3" => lines = contents(),
             _ => lines = vec!["type a number from 1 to 3".to_owned()],
         }
     }

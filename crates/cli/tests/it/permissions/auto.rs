@@ -8,7 +8,11 @@ use super::{PROJECT, Place, USER, content};
 use crate::{
     binary::{Ran, run},
     headless::{Talk, call, lines, scripted, text},
+    terminal::pty::{Input, Screen},
 };
+
+/// An answer that comes sooner after the question does not count.
+const READING: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// A trusted project. `None` where commands cannot be confined as the mode needs it.
 fn trusted(files: &[(&str, &str)]) -> Option<Place> {
@@ -176,7 +180,7 @@ fn a11_without_what_it_needs_the_session_is_in_default_and_says_so_once() {
                 r#"{"autoMode": {"hard_deny": ["never touch billing"]}}"#,
             )),
             true,
-            "auto cannot enforce autoMode.hard_deny \"never touch billing\"; write a permission rule instead. Using default.",
+            "auto cannot enforce autoMode.hard_deny \"never touch billing\"; write a permission rule instead, or start `haft --permission-mode auto` in a terminal and accept that. Using default.",
         ),
     ];
     for (files, trusts, expected) in cases {
@@ -255,6 +259,42 @@ fn a12_a13_settings_of_the_convention() {
             .says(&args)
             .starts_with("deny: deny rule Bash(git push *)")
     );
+}
+
+/// The user agrees once to use the mode although haft cannot enforce a sentence (A13).
+#[test]
+fn a13_the_user_accepts_a_sentence_that_nothing_enforces() {
+    let sentence = r#"{"autoMode": {"hard_deny": ["never touch billing"]}}"#;
+    let Some(place) = trusted(&[(USER, sentence)]) else {
+        return;
+    };
+    let turns = json!([[text("done")]]);
+    let mode = |place: &Place| init(&headless(place, "auto", &turns))["permissionMode"].clone();
+    assert_eq!(mode(&place), "default");
+    let answer = |number: &str| {
+        let mut command = scripted(&place.path("work"), &turns);
+        command
+            .env("HOME", place.path("home"))
+            .env("CLAUDE_CONFIG_DIR", place.path("config"))
+            .env("TERM", "xterm")
+            .args(["--plain", "--permission-mode", "auto"]);
+        let mut running = Screen::new().run(&mut command, Input::Terminal);
+        let shown = running.until("number and Enter: ");
+        assert!(shown.contains("question:   never touch billing"), "{shown}");
+        std::thread::sleep(READING);
+        running.types(number);
+        running.until("you: ");
+        running.types("\u{4}");
+        assert_eq!(running.end().1, 0);
+    };
+    answer("2\n");
+    assert_eq!(mode(&place), "default");
+    answer("1\n");
+    assert_eq!(mode(&place), "auto");
+    // Another sentence is a new question.
+    let second = sentence.replace("billing\"", "billing\", \"nor the mail\"");
+    fs::write(place.path(USER), second).unwrap();
+    assert_eq!(mode(&place), "default");
 }
 
 /// A16: the explanation and the engine decide alike.

@@ -17,7 +17,7 @@ mod hostile;
 mod interactive;
 mod modes;
 mod plain;
-mod pty;
+pub(crate) mod pty;
 mod questions;
 mod schedules;
 mod sources;

@@ -16,13 +16,13 @@ use rustix::{
 };
 
 /// A terminal that nothing runs on yet. It shows exactly the bytes that are written to it.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     master: File,
     slave: File,
 }
 
 impl Screen {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
@@ -53,12 +53,12 @@ impl Screen {
     }
 
     /// As if a person typed it, whether something listens or not.
-    pub(super) fn types(&self, text: &str) {
+    pub(crate) fn types(&self, text: &str) {
         (&self.master).write_all(text.as_bytes()).unwrap();
     }
 
     /// Runs it with stdout and stderr on this terminal; stdin too, unless the command has another.
-    pub(super) fn run(self, command: &mut Command, stdin: Input) -> Running {
+    pub(crate) fn run(self, command: &mut Command, stdin: Input) -> Running {
         let end = || Stdio::from(self.slave.try_clone().unwrap());
         command.stdout(end()).stderr(end());
         match stdin {
@@ -80,25 +80,25 @@ impl Screen {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Input {
+pub(crate) enum Input {
     Terminal,
     Pipe,
 }
 
 /// The binary on a terminal.
-pub(super) struct Running {
+pub(crate) struct Running {
     master: File,
-    pub(super) child: Child,
+    pub(crate) child: Child,
     seen: Vec<u8>,
 }
 
 impl Running {
-    pub(super) fn types(&self, text: &str) {
+    pub(crate) fn types(&self, text: &str) {
         (&self.master).write_all(text.as_bytes()).unwrap();
     }
 
     /// Everything up to this text, which comes after all that was awaited before.
-    pub(super) fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         let from = self.seen.len();
         loop {
             let shown = String::from_utf8_lossy(&self.seen[from..]).into_owned();
@@ -110,7 +110,7 @@ impl Running {
     }
 
     /// How much was shown that nobody has read.
-    pub(super) fn unread(&self) -> u64 {
+    pub(crate) fn unread(&self) -> u64 {
         rustix::io::ioctl_fionread(&self.master).unwrap()
     }
 
@@ -131,7 +131,7 @@ impl Running {
     }
 
     /// Everything that was ever shown, and how it ended.
-    pub(super) fn end(mut self) -> (Vec<u8>, i32) {
+    pub(crate) fn end(mut self) -> (Vec<u8>, i32) {
         while self.read() {}
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         (std::mem::take(&mut self.seen), code)
