@@ -1,4 +1,8 @@
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use haft_journal::{Journal, SnapshotScope, WriteGrant};
 use serde_json::json;
@@ -191,47 +195,68 @@ fn the_last_change_of_one_file_is_taken_back() {
     );
 }
 
-/// The next process restores what a killed one's command changed.
+/// The next process restores what a killed one's command changed (W24): `haft exec` and `haft -p`.
 #[test]
 fn undo_survives_a_kill_during_a_command() {
+    const LINE: &str = "rm -rf lib; echo b > a.txt; sleep 20";
     if !can_witness() {
         haft_testkit::skip("undo after a kill: the sandbox does not work here");
         return;
     }
-    for round in 0..20 {
-        let dir = tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        fs::create_dir(at("lib")).unwrap();
-        for number in 0..50 {
-            fs::write(at(&format!("lib/f{number}")), format!("file {number}")).unwrap();
-        }
-        fs::write(at("a.txt"), "a\n").unwrap();
-        let line =
-            json!({"name": "Bash", "input": {"command": "rm -rf lib; echo b > a.txt; sleep 20"}});
-        let mut running = haft(dir.path())
-            .args(["exec", "--allowed-tools", "Bash"])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut stdin = running.stdin.take().unwrap();
-        std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes()).unwrap();
-        while fs::read(at("a.txt")).unwrap() != b"b\n" {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        running.kill().unwrap();
-        running.wait().unwrap();
-        drop(stdin);
-        let listed = undo(&dir, &["--list"]).stdout;
-        assert!(listed.contains("can be undone"), "round {round}: {listed}");
-        let undone = undo(&dir, &[]);
-        assert_eq!(undone.code, 0, "round {round}: {}", undone.stderr);
-        assert_eq!(fs::read(at("a.txt")).unwrap(), b"a\n");
-        for number in 0..50 {
-            let text = fs::read_to_string(at(&format!("lib/f{number}"))).unwrap();
-            assert_eq!(text, format!("file {number}"));
-        }
+    let call = json!({"name": "Bash", "input": {"command": LINE}});
+    for _ in 0..20 {
+        killed_and_undone(|dir| {
+            let mut command = haft(dir);
+            command.args(["exec", "--allowed-tools", "Bash"]);
+            (command, format!("{call}\n"))
+        });
+    }
+    let rounds = if haft_testkit::is_thorough() { 20 } else { 3 };
+    let turns = json!([[crate::headless::call("Bash", json!({"command": LINE}))]]);
+    for _ in 0..rounds {
+        killed_and_undone(|dir| {
+            let mut command = crate::headless::scripted(dir, &turns);
+            command.args(["-p", "go", "--allowed-tools", "Bash"]);
+            (command, String::new())
+        });
+    }
+}
+
+/// Runs a process whose call removes `lib`, changes `a.txt` and waits. Kills it then, and restores both.
+fn killed_and_undone(process: impl Fn(&Path) -> (Command, String)) {
+    let dir = tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("lib")).unwrap();
+    for number in 0..50 {
+        fs::write(at(&format!("lib/f{number}")), format!("file {number}")).unwrap();
+    }
+    fs::write(at("a.txt"), "a\n").unwrap();
+    let (mut command, input) = process(dir.path());
+    let mut running = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = running.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, input.as_bytes()).unwrap();
+    // `haft -p` reads its input to the end before it starts.
+    let stdin = (!input.is_empty()).then_some(stdin);
+    while fs::read(at("a.txt")).unwrap() != b"b\n" {
+        assert!(running.try_wait().unwrap().is_none(), "ended too early");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    drop(stdin);
+    let listed = undo(&dir, &["--list"]).stdout;
+    assert!(listed.contains("can be undone"), "{listed}");
+    let undone = undo(&dir, &[]);
+    assert_eq!(undone.code, 0, "{}", undone.stderr);
+    assert_eq!(fs::read(at("a.txt")).unwrap(), b"a\n");
+    for number in 0..50 {
+        let text = fs::read_to_string(at(&format!("lib/f{number}"))).unwrap();
+        assert_eq!(text, format!("file {number}"));
     }
 }
 
