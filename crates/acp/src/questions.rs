@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, BoxFuture, CardSection, ContextPatch,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, BoxFuture, CardSection, ContextPatch, GrantEnd,
     PermissionMode, RuleOffer,
 };
 use haft_host::{
@@ -178,7 +178,7 @@ fn always(
         return vec![("always".to_owned(), name, accept_edits())];
     }
     let offers = request.offers.iter().enumerate();
-    offers
+    let mut options: Vec<(String, String, ApprovalAnswer)> = offers
         .map(|(at, offer)| {
             let name = distinct_line(&format!("Always allow {}", offer.to_text()));
             match at {
@@ -186,7 +186,18 @@ fn always(
                 _ => (format!("always-{}", at + 1), name, keep_rules(offer)),
             }
         })
-        .collect()
+        .collect();
+    if let Some(first) = request.offers.first() {
+        let (rules, text) = (|| first.rules.clone(), first.to_text());
+        let name = |end: &str| distinct_line(&format!("Allow {text} {end}"));
+        for (id, end) in [("task", GrantEnd::Task), ("minutes", GrantEnd::HALF_HOUR)] {
+            let answer = ApprovalAnswer::allow_until(rules(), end);
+            options.push((id.to_owned(), name(&end.description()), answer));
+        }
+        let answer = ApprovalAnswer::allow_in_session(rules());
+        options.push(("session".to_owned(), name("for this session"), answer));
+    }
+    options
 }
 
 /// Returns an approval that saves the rules of a choice in the usual place.
@@ -267,7 +278,7 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
         request
             .reasons
             .iter()
-            .filter(|line| **line != request.reason)
+            .filter(|line| !request.reason.contains(line.as_str()))
             .cloned(),
     );
     for (given, leads_to) in &request.resolved_elsewhere {

@@ -1,6 +1,6 @@
 //! Asks the user at the terminal.
 
-use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, RuleOffer};
+use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, GrantEnd, RuleOffer};
 use haft_host::{QuestionHandler, UserQuestions};
 use tokio::sync::Mutex;
 
@@ -79,8 +79,8 @@ fn ask(
     let offers = &request.offers;
     let choices = match offers.len() {
         0 => "[y]es, [n]o",
-        1 => "[y]es, [a]lways, [n]o",
-        _ => "[y]es, [a]lways, [a2] narrower, [n]o",
+        1 => "[y]es, [t]ask, [m] 30 minutes, [s]ession, [a]lways, [n]o",
+        _ => "[y]es, [t]ask, [m] 30 minutes, [s]ession, [a]lways, [a2] narrower, [n]o",
     };
     let prompt = format!("  {question} {choices}, or {otherwise}: ");
     loop {
@@ -120,6 +120,12 @@ fn why(question: &ApprovalRequest) -> String {
         let rules = show::distinct_line(&offer.to_text());
         text += &format!("\n  {name} would add the {noun} {rules}");
     }
+    if !question.offers.is_empty() {
+        let task = GrantEnd::Task.description();
+        text += &format!(
+            "\n  [t], [m] and [s] allow the same {task}, for 30 minutes and for this session"
+        );
+    }
     text
 }
 
@@ -147,6 +153,15 @@ fn parse_answer(said: &str, offers: &[RuleOffer]) -> Result<ApprovalAnswer, &'st
             Some(at) if at < offers.len() => Ok(always_answer(offers, at)),
             _ => Err("that choice does not exist"),
         };
+    }
+    if let Some(first) = offers.first() {
+        let rules = first.rules.clone();
+        match lower.as_str() {
+            "t" | "task" => return Ok(ApprovalAnswer::allow_until(rules, GrantEnd::Task)),
+            "m" | "30" => return Ok(ApprovalAnswer::allow_until(rules, GrantEnd::HALF_HOUR)),
+            "s" | "session" => return Ok(ApprovalAnswer::allow_in_session(rules)),
+            _ => {}
+        }
     }
     match lower.as_str() {
         "" => Err(""),
@@ -219,6 +234,20 @@ mod tests {
             assert_eq!(instead, Ok(no(Some("Use the README"))));
             let instead = parse_answer("add a2", offers);
             assert_eq!(instead, Ok(no(Some("add a2"))));
+        }
+        let rules = || two[0].rules.clone();
+        let ends = [
+            ("t", ApprovalAnswer::allow_until(rules(), GrantEnd::Task)),
+            (
+                "M",
+                ApprovalAnswer::allow_until(rules(), GrantEnd::HALF_HOUR),
+            ),
+            ("session", ApprovalAnswer::allow_in_session(rules())),
+        ];
+        for (said, expected) in ends {
+            assert_eq!(parse_answer(said, &two), Ok(expected));
+            let instead = parse_answer(said, &[]);
+            assert_eq!(instead, Ok(no(Some(said))), "no rule to add");
         }
         for always in ["a", "Always", "a1"] {
             assert_eq!(parse_answer(always, &two), Ok(ApprovalAnswer::AllowAlways));

@@ -184,6 +184,53 @@ impl RuleScope {
     }
 }
 
+/// The end of a permission that lasts for a limited time. It is never saved in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GrantEnd {
+    /// The result of the current prompt.
+    Task,
+    /// This number of seconds after the answer.
+    Seconds(u64),
+}
+
+impl GrantEnd {
+    /// The time limit that questions offer.
+    pub const HALF_HOUR: Self = Self::Seconds(30 * 60);
+
+    /// Returns a description that follows "allow".
+    pub fn description(self) -> String {
+        match self {
+            Self::Task => "until the result of this prompt".to_owned(),
+            Self::Seconds(seconds) => {
+                let (count, unit) = whole_units(seconds);
+                let plural = if count == 1 { "" } else { "s" };
+                format!("for {count} {unit}{plural}")
+            }
+        }
+    }
+
+    /// Returns a duration as an adjective, such as `30-minute`; `None` for a task.
+    pub fn adjective(self) -> Option<String> {
+        match self {
+            Self::Task => None,
+            Self::Seconds(seconds) => {
+                let (count, unit) = whole_units(seconds);
+                Some(format!("{count}-{unit}"))
+            }
+        }
+    }
+}
+
+/// Returns a duration in the largest unit that it is a multiple of.
+fn whole_units(seconds: u64) -> (u64, &'static str) {
+    match seconds {
+        _ if seconds > 0 && seconds.is_multiple_of(3_600) => (seconds / 3_600, "hour"),
+        _ if seconds > 0 && seconds.is_multiple_of(60) => (seconds / 60, "minute"),
+        _ => (seconds, "second"),
+    }
+}
+
 /// A destination where a rule can be saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleDestination {
@@ -258,6 +305,28 @@ pub enum ApprovalAnswer {
     },
     /// No user can be asked.
     Unavailable,
+}
+
+impl ApprovalAnswer {
+    /// Returns an approval with allow rules that end after a time or with the task.
+    pub fn allow_until(rules: Vec<String>, until: GrantEnd) -> Self {
+        Self::Updated {
+            input: None,
+            patches: vec![ContextPatch::AddTimedRules { rules, until }],
+            keep: Vec::new(),
+            scope: None,
+        }
+    }
+
+    /// Returns an approval with allow rules for the session.
+    pub fn allow_in_session(rules: Vec<String>) -> Self {
+        Self::Updated {
+            input: None,
+            patches: Vec::new(),
+            keep: rules,
+            scope: Some(RuleScope::Session),
+        }
+    }
 }
 
 /// Asks the user. The engine calls it for calls that need approval; tools may call it for their own

@@ -83,7 +83,7 @@ pub mod websocket;
 pub mod worktrees;
 
 pub use approval::{
-    ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, CheckOutcome,
+    ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, CheckOutcome, GrantEnd,
     PermissionMode, RuleDestination, RuleOffer, RuleScope, ToolPermission,
 };
 pub use background_tasks::{

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::PermissionMode;
+use crate::{GrantEnd, PermissionMode};
 
 /// A model's request to use a tool, as received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,6 +207,14 @@ pub enum ContextPatch {
         list: RuleList,
         /// The rule, in the syntax of settings files.
         rule: String,
+    },
+    /// Adds allow rules for a limited time. Only the user or a hook can request them, with the answer
+    /// to a question about a call.
+    AddTimedRules {
+        /// The rules, in the syntax of settings files.
+        rules: Vec<String>,
+        /// The end.
+        until: GrantEnd,
     },
     /// Uses another model or effort until the next user message.
     AskForTurn {

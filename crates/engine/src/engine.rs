@@ -13,8 +13,8 @@ use haft_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
-    CallListener, DefinitionError, Pool, ResultStore, Scheduler, SessionContext, ToolFilters,
-    ToolRegistry,
+    CallListener, DefinitionError, GrantClock, Pool, ResultStore, Scheduler, SessionContext,
+    TimedGrants, ToolFilters, ToolRegistry,
     hooks::{
         AgentIdentity, HandlerOutput, HookCommonFields, HookEventKind, HookHandler, HookInvocation,
         Hooks, merge_outputs,
@@ -46,6 +46,7 @@ pub struct Engine {
     pub(crate) concurrency: usize,
     pub(crate) rule_store: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<SettingsWatch>,
+    pub(crate) grants: Arc<TimedGrants>,
     pub(crate) hooks: Hooks,
     /// Receives measurements of calls.
     pub(crate) listener: Option<Arc<dyn CallListener>>,
@@ -89,6 +90,7 @@ impl Engine {
             concurrency: DEFAULT_CONCURRENCY,
             rule_store: None,
             watch: None,
+            grants: Arc::default(),
             hooks: Hooks::default(),
             listener: None,
             defers: false,
@@ -180,6 +182,11 @@ impl Engine {
             ..self.hook_common_fields()
         };
         self.hooks.fire(&occasion, &common).await
+    }
+
+    /// Returns the permissions of the session that end after a time or with the task.
+    pub fn grants(&self) -> &TimedGrants {
+        &self.grants
     }
 
     /// Returns the services that its calls may use.
@@ -292,6 +299,7 @@ impl Engine {
             concurrency: self.concurrency,
             rule_store: self.rule_store.clone(),
             watch: self.watch.clone(),
+            grants: Arc::clone(&self.grants),
             hooks,
             listener: self.listener.clone(),
             // A subagent cannot end the whole session.
@@ -340,6 +348,7 @@ pub struct EngineBuilder {
     concurrency: usize,
     rule_store: Option<Arc<dyn RuleStore>>,
     watch: Option<SettingsWatch>,
+    grants: Arc<TimedGrants>,
     hooks: Hooks,
     listener: Option<Arc<dyn CallListener>>,
     defers: bool,
@@ -432,6 +441,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets the clock of permissions that end after a time. Default: that of the machine.
+    #[must_use]
+    pub fn clock(mut self, clock: GrantClock) -> Self {
+        self.grants = Arc::new(TimedGrants::new(clock));
+        self
+    }
+
     /// Sets the user's hooks.
     #[must_use]
     pub fn hooks(mut self, hooks: Hooks) -> Self {
@@ -512,6 +528,7 @@ impl EngineBuilder {
             concurrency: self.concurrency,
             rule_store: self.rule_store,
             watch: self.watch,
+            grants: self.grants,
             hooks,
             listener: self.listener,
             defers: self.defers,

@@ -14,6 +14,7 @@
 //! - [`results`]: storage on disk for results that are too long for the model
 //! - [`schema`]: JSON schema validation
 //! - [`session`]: the context that later calls inherit from earlier ones
+//! - [`timed_grants`]: permissions that end after a time or with a task
 //! - [`engine`]: combines these parts
 
 #![warn(missing_docs)]
@@ -28,6 +29,7 @@ pub mod scheduler;
 pub mod schema;
 pub mod session;
 mod settings_tightening;
+pub mod timed_grants;
 
 pub use engine::{Engine, EngineBuilder, SubagentEngineParts};
 pub use haft_hooks as hooks;
@@ -40,3 +42,4 @@ pub use results::ResultStore;
 pub use scheduler::{CallBatch, CallListener, CallObserver, ContextView, EndedCall, Scheduler};
 pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};
 pub use session::{ActiveWorktree, SessionContext};
+pub use timed_grants::{GrantClock, GrantedRule, TimedGrants};

@@ -18,7 +18,7 @@ use haft_models::{Http, HttpOptions, WebSockets};
 use haft_tools::SkillService;
 
 use crate::{
-    Haft, HaftBuilder, OpenError, SessionConfig, SessionParts,
+    Haft, HaftBuilder, OpenError, SessionClock, SessionConfig, SessionParts,
     budget::UnpricedModelWarning,
     event::EventEmitter,
     extensions::SessionExtensions,
@@ -79,6 +79,8 @@ pub(crate) struct AgentAdditions {
     /// Receives a warning if commands are confined less than they should be. Default: a warning
     /// event.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
+    /// The clock of the session. Default: that of the machine.
+    pub(crate) clock: Option<Arc<dyn SessionClock>>,
 }
 
 /// Opens a session of tools with this configuration, without a model, for callers that make the
@@ -108,6 +110,7 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
         progress: parts.progress,
         hook_events: telemetry.as_ref().map(|_| Arc::clone(&events) as _),
         listener: telemetry.as_ref().map(|one| one.listener()),
+        clock: Some(parts.clock),
         ..AgentAdditions::default()
     };
     let haft = build(config, permitted, approver, &events, additions).await?;
@@ -371,6 +374,9 @@ async fn build_tools(
     }
     if let Some(listener) = additions.listener {
         builder = builder.listener(listener);
+    }
+    if let Some(clock) = additions.clock {
+        builder = builder.clock(clock);
     }
     if let Some(notifier) = additions.notifier {
         builder = builder.service(Arc::new(notifier));

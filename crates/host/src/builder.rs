@@ -17,7 +17,7 @@ use haft_engine::{
     settings::SettingsWatch,
 };
 
-use crate::{Environment, Haft};
+use crate::{Environment, Haft, SessionClock};
 
 /// The reason why a session could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +67,7 @@ pub struct HaftBuilder {
     home: Option<PathBuf>,
     keeper: Option<Arc<dyn RuleStore>>,
     watch: Option<SettingsWatch>,
+    clock: Option<Arc<dyn SessionClock>>,
     hooks: Hooks,
     defers: bool,
     without_cards: bool,
@@ -99,6 +100,7 @@ impl HaftBuilder {
             home: None,
             keeper: None,
             watch: None,
+            clock: None,
             hooks: Hooks::default(),
             defers: false,
             without_cards: false,
@@ -149,6 +151,12 @@ impl HaftBuilder {
     /// Sets the watch on settings files that may tighten the rules while the session runs.
     pub fn watch(mut self, watch: SettingsWatch) -> Self {
         self.watch = Some(watch);
+        self
+    }
+
+    /// Sets the clock of permissions that end after a time. Default: that of the machine.
+    pub fn clock(mut self, clock: Arc<dyn SessionClock>) -> Self {
+        self.clock = Some(clock);
         self
     }
 
@@ -371,6 +379,9 @@ impl HaftBuilder {
         }
         if let Some(watch) = self.watch {
             builder = builder.settings_watch(watch);
+        }
+        if let Some(clock) = self.clock {
+            builder = builder.clock(Arc::new(move || clock.now()));
         }
         let (engine, unknown_tools) = builder.build().await;
         let scheduler = engine.scheduler(context);

@@ -83,6 +83,8 @@ impl Haft {
 
     /// Starts a batch: push calls as they arrive, and take the results in the same order.
     pub async fn turn(&mut self) -> CallBatch<'_> {
+        // Without prompts, a batch is a task.
+        self.scheduler.engine().grants().end_task();
         let next = self.scheduler.cancel_token().child_token();
         let cancel = std::mem::replace(&mut self.next, next);
         self.scheduler.start_batch_until(cancel).await

@@ -120,6 +120,13 @@ impl SessionAccess {
         Some((Arc::clone(engine), context.get()?))
     }
 
+    /// Ends the permissions that the user gave for the current task.
+    pub(crate) fn end_task_grants(&self) {
+        if let Some((engine, _)) = self.engine.get() {
+            engine.grants().end_task();
+        }
+    }
+
     /// Resolves a path relative to the session's current directory.
     pub(crate) fn absolute(&self, path: &Path) -> Option<PathBuf> {
         Some(self.engine()?.1.cwd.join(path))

@@ -356,6 +356,7 @@ impl AgentSession {
             editor: self.editor.clone(),
             listener: self.events.telemetry().map(|one| one.listener()),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
+            clock: Some(Arc::clone(&self.shared.clock)),
         };
         let patience = self.settings.patience;
         let approver = questions::approver(&self.question_target, &self.shared.questions, patience);

@@ -74,6 +74,7 @@ impl TurnLoop<'_> {
             shared.queue.on_run_started();
             let origin = turn.origin();
             let (run, structured) = self.run_turn(turn).await;
+            shared.access.end_task_grants();
             shared.queue.on_run_ended(&shared.control);
             shared.access.refresh(self.agent);
             shared.conversation_changed();

@@ -4,7 +4,8 @@
 use std::{path::Path, sync::Arc};
 
 use haft_contract::{
-    ContextPatch, PermissionMode, RuleDestination, RuleList, RuleMatch, RuleOffer, RuleScope,
+    ContextPatch, GrantEnd, PermissionMode, RuleDestination, RuleList, RuleMatch, RuleOffer,
+    RuleScope,
 };
 use serde_json::{Value, json};
 
@@ -62,6 +63,16 @@ pub fn path_rule(
             let works = would_allow(policy, facts, bases, SettingsScope::User, &rule);
             works.then(|| rule.concat())
         })
+}
+
+/// Returns whether these allow rules of the session would allow the whole call.
+pub fn would_allow_call(
+    policy: &Policy,
+    facts: &CallFacts,
+    bases: &PatternBases,
+    rules: &[String],
+) -> bool {
+    would_allow(policy, facts, bases, SettingsScope::Session, rules)
 }
 
 fn would_allow(
@@ -156,18 +167,20 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
                 _ => return Vec::new(),
             };
             let rules = update.get("rules").and_then(Value::as_array);
-            rules
-                .into_iter()
-                .flatten()
-                .filter_map(|rule| {
-                    let tool = text(rule, "toolName")?;
-                    let rule = match text(rule, "ruleContent") {
-                        Some(content) => format!("{tool}({content})"),
-                        None => tool,
-                    };
-                    Some(ContextPatch::AddRule { list, rule })
+            let rules = rules.into_iter().flatten().filter_map(|rule| {
+                let tool = text(rule, "toolName")?;
+                Some(match text(rule, "ruleContent") {
+                    Some(content) => format!("{tool}({content})"),
+                    None => tool,
                 })
-                .collect()
+            });
+            match update.get("until").filter(|until| !until.is_null()) {
+                // Rules that make permissions stricter do not end.
+                Some(until) if list == RuleList::Allow => timed_patch(rules.collect(), until),
+                _ => rules
+                    .map(|rule| ContextPatch::AddRule { list, rule })
+                    .collect(),
+            }
         }
         Some("addDirectories") => {
             let directories = update.get("directories").and_then(Value::as_array);
@@ -185,6 +198,16 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
             }
         }
         _ => Vec::new(),
+    }
+}
+
+/// Returns the patch for allow rules that end: `"task"` or `{"seconds": 1800}`. Empty if the end is
+/// invalid, so that the rules do not apply at all.
+fn timed_patch(rules: Vec<String>, until: &Value) -> Vec<ContextPatch> {
+    match serde_json::from_value(until.clone()) {
+        Ok(GrantEnd::Seconds(0)) | Err(_) => Vec::new(),
+        Ok(_) if rules.is_empty() => Vec::new(),
+        Ok(until) => vec![ContextPatch::AddTimedRules { rules, until }],
     }
 }
 
@@ -218,6 +241,39 @@ mod tests {
         assert_eq!(super::updates(&[]), json!([]));
     }
 
+    /// An update that adds a rule with an end.
+    fn timed(until: Value) -> Value {
+        json!({
+            "type": "addRules",
+            "rules": [{"toolName": "Bash", "ruleContent": "cargo test *"}],
+            "behavior": "allow",
+            "destination": "session",
+            "until": until,
+        })
+    }
+
+    /// Vector R5.
+    #[test]
+    fn rules_with_an_end_are_grants() {
+        let rules = vec!["Bash(cargo test *)".to_owned()];
+        let ends = [
+            (json!("task"), GrantEnd::Task),
+            (json!({"seconds": 1800}), GrantEnd::HALF_HOUR),
+        ];
+        for (written, until) in ends {
+            let rules = rules.clone();
+            let expected = [ContextPatch::AddTimedRules { rules, until }];
+            assert_eq!(patches(&timed(written)), expected);
+        }
+        let mut denied = timed(json!("task"));
+        denied["behavior"] = json!("deny");
+        let expected = [ContextPatch::AddRule {
+            list: RuleList::Deny,
+            rule: rules[0].clone(),
+        }];
+        assert_eq!(patches(&denied), expected);
+    }
+
     #[test]
     fn what_only_a_person_may_want_is_no_patch() {
         let none = [
@@ -227,6 +283,10 @@ mod tests {
             json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "perhaps"}),
             json!({"type": "unknown"}),
             json!(null),
+            timed(json!({"seconds": 0})),
+            timed(json!({"seconds": -1})),
+            timed(json!({"seconds": "1800"})),
+            timed(json!("forever")),
         ];
         for update in none {
             assert_eq!(patches(&update), [], "{update}");

@@ -87,6 +87,9 @@ pub struct RuleUpdate<'a> {
     /// The place where the rules are saved.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub destination: Option<UpdateDestination>,
+    /// The end of allow rules for the session: `"task"`, or `{"seconds": 1800}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Value>,
 }
 
 /// Working directories.
@@ -109,6 +112,7 @@ impl<'a> PermissionUpdate<'a> {
                 rules: rules.map(|rule| PermissionRule::read(rule)).collect(),
                 behavior: Some(PermissionBehavior::Allow),
                 destination: Some(UpdateDestination::LocalSettings),
+                until: None,
             })
         };
         offers.iter().map(update).collect()

@@ -10,6 +10,7 @@ mod files;
 pub mod history;
 mod line_format;
 pub mod load;
+pub mod past_questions;
 mod session_grants;
 mod sessions;
 pub mod stats;

@@ -295,6 +295,26 @@ Examples:
         #[arg(long, required = true)]
         jsonl: bool,
     },
+    /// Try an allow rule on past questions: how many it would have answered, and which of them you denied.
+    ///
+    /// Past questions are the calls in the conversations of this project, and of their subagents, about
+    /// which haft asked you. haft decides them again from the recorded input. No command runs.
+    #[command(after_help = "\
+Examples:
+  haft permissions try 'Bash(cargo test *)'
+  haft permissions try --since 30d --json 'Bash(git add *)' 'Bash(git commit *)'")]
+    Try {
+        /// The rules, which are tried together.
+        #[arg(value_name = "RULE", required = true)]
+        rules: Vec<String>,
+        /// Use questions since then: a span such as 12h or 30d, or a time. Default: 90 days, at most 5,000
+        /// questions.
+        #[arg(long, value_name = "WHEN")]
+        since: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// List the rules in force and their sources.
     List {
         /// Print JSON.

@@ -121,7 +121,11 @@ impl App {
         }
         let id = front.id;
         match front.key(key) {
-            AskOutcome::Stay | AskOutcome::Unused => {}
+            AskOutcome::Stay | AskOutcome::Unused => {
+                if let (QuestionId::Session(id), Some(rules)) = (id, front.take_wanted_trial()) {
+                    self.effect(AppEffect::TryRules { id, rules });
+                }
+            }
             AskOutcome::Leave => front.leave(),
             AskOutcome::ShowWhole => {
                 let lines = front.full_rows(&self.look);

@@ -211,7 +211,7 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
     assert!(
         bench
             .rows()
-            .contains("in .claude/settings.local.json (Tab: where)")
+            .contains("in .claude/settings.local.json (Tab: how long)")
     );
     bench.wait(100);
     bench.key(Key::control('u'));
@@ -219,6 +219,11 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
     bench.wait(100);
     bench.key(Key::plain(KeyCode::Tab));
     assert!(bench.rows().contains("in ~/.claude/settings.json"));
+    bench.wait(100);
+    bench.key(ENTER);
+    // The edited rule was not tried on past questions yet.
+    assert_eq!(answers(&mut bench), []);
+    assert!(bench.rows().contains("not tried on past questions yet"));
     bench.wait(100);
     bench.key(ENTER);
     let answer = ApprovalAnswer::Updated {
@@ -238,6 +243,93 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
             .rows()
             .contains("- saved in /home/me/.claude/settings.json")
     );
+}
+
+/// Vector R4: the sentence is shown, and the rule is not the answer of the first Enter.
+#[test]
+fn a_rule_is_saved_after_its_trial_and_not_at_once_if_a_denied_call_matches() {
+    for allows_denied in [false, true] {
+        let mut bench = UiTestBench::new(80, 24);
+        bench.runs();
+        let mut asked = bash("npm run build", &["Bash(npm run *)"]);
+        asked.destinations = vec![haft::RuleDestination {
+            scope: haft::RuleScope::Local,
+            file: Some(".claude/settings.local.json".into()),
+        }];
+        bench.asks(1, asked);
+        bench.wait(2_000);
+        bench.key(Key::char('a'));
+        let rules = vec!["Bash(npm run *)".to_owned()];
+        let wanted = bench
+            .take_effects()
+            .into_iter()
+            .find_map(|effect| match effect {
+                AppEffect::TryRules { id, rules } => Some((id, rules)),
+                _ => None,
+            });
+        assert_eq!(wanted, Some((1, rules.clone())));
+        let sentence = "would have answered 41 of 52 questions".to_owned();
+        let outcome = super::ask::TrialOutcome {
+            sentence: sentence.clone(),
+            allows_denied,
+        };
+        let id = 1;
+        bench.update(AppInput::Found(JobResult::RuleTrial { id, rules, outcome }));
+        assert!(bench.rows().contains(&sentence), "{}", bench.rows());
+        bench.wait(100);
+        bench.key(ENTER);
+        if allows_denied {
+            assert_eq!(answers(&mut bench), []);
+            assert!(
+                bench.rows().contains("a call that you denied"),
+                "{}",
+                bench.rows()
+            );
+            bench.wait(100);
+            bench.key(ENTER);
+        }
+        assert_eq!(answers(&mut bench).len(), 1);
+    }
+}
+
+/// Vector R5: each time is reached by `t` and Tab.
+#[test]
+fn a_rule_may_end_with_the_task_after_30_minutes_or_with_the_session() {
+    let rules = || vec!["Bash(npm run *)".to_owned()];
+    let ends = [
+        (
+            "until the result of this prompt",
+            ApprovalAnswer::allow_until(rules(), haft::GrantEnd::Task),
+        ),
+        (
+            "for 30 minutes",
+            ApprovalAnswer::allow_until(rules(), haft::GrantEnd::HALF_HOUR),
+        ),
+        (
+            "for this session",
+            ApprovalAnswer::allow_in_session(rules()),
+        ),
+    ];
+    for (tabs, (shown, answer)) in ends.into_iter().enumerate() {
+        let mut bench = UiTestBench::new(80, 24);
+        bench.runs();
+        let mut asked = bash("npm run build", &["Bash(npm run *)"]);
+        asked.destinations = vec![haft::RuleDestination {
+            scope: haft::RuleScope::Local,
+            file: Some(".claude/settings.local.json".into()),
+        }];
+        bench.asks(1, asked);
+        bench.wait(2_000);
+        bench.key(Key::char('t'));
+        for _ in 0..tabs {
+            bench.wait(100);
+            bench.key(Key::plain(KeyCode::Tab));
+        }
+        assert!(bench.rows().contains(shown), "{}", bench.rows());
+        bench.wait(100);
+        bench.key(ENTER);
+        assert_eq!(answers(&mut bench), [(1, answer)]);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::{Duration, Instant, SystemTime},
@@ -63,6 +64,17 @@ impl CallRun<'_> {
             ..
         } = self;
         let engine = &shared.engine;
+        let granted = engine.grants.add_to(context);
+        let context = &*granted;
+        let granted_cx = match &granted {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(context) => {
+                let mut cx = cx.clone();
+                cx.permissions.hosts = context.permissions().hosts;
+                Some(cx)
+            }
+        };
+        let cx = granted_cx.as_ref().unwrap_or(cx);
         let (call, id) = prepared.ids();
         let ends = CallReport::new(shared, &prepared, started);
         let mut admitted = match admit(prepared, cx, context, engine, self.slot).await {
@@ -330,7 +342,12 @@ impl SchedulerShared {
             });
         }
         for patch in patches {
-            context.context.apply(patch);
+            match patch {
+                ContextPatch::AddTimedRules { rules, until } => {
+                    self.engine.grants.add(rules, *until);
+                }
+                patch => context.context.apply(patch),
+            }
         }
         drop(context);
         if rules.is_empty() || scope == RuleScope::Session {

@@ -23,10 +23,10 @@ use crate::rig::tool_use;
 /// Does something elsewhere.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+pub(crate) struct Nothing {}
 
 /// As a server would offer it.
-struct Remote;
+pub(crate) struct Remote;
 
 impl Tool for Remote {
     type Input = Nothing;

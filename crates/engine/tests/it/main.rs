@@ -48,6 +48,7 @@ mod sandbox;
 mod scheduler;
 mod serial;
 mod settings;
+mod timed_grants;
 mod trust;
 mod watch;
 mod wrappers;

@@ -99,6 +99,9 @@ fn remove(input: &SessionInput, rule: &str) -> CommandAnswer {
             }
         }
     }
+    if files.is_empty() && input.end_timed_rule(rule) {
+        return Ok(format!("Ended the permission for {rule}."));
+    }
     match files.is_empty() {
         true => Err(format!("none of your settings files has a rule {rule}")),
         false => Ok(format!(

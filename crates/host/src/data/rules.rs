@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use haft_contract::{RuleList, RuleScope};
 use haft_engine::{
+    GrantedRule,
     permissions::{RuleSet, RuleSource, SettingsScope},
     settings::LocalRules,
 };
@@ -24,6 +25,8 @@ pub struct RuleInfo {
     pub file: Option<PathBuf>,
     /// Its line in the file, from 1.
     pub line: Option<usize>,
+    /// Whether it ends after a time or with the task.
+    pub is_timed: bool,
 }
 
 impl SessionInput {
@@ -36,13 +39,14 @@ impl SessionInput {
                 scope: rule.source.scope.name().to_owned(),
                 file: rule.source.file.as_deref().map(PathBuf::from),
                 line: rule.source.line,
+                is_timed: false,
             });
             all.collect()
         };
         let permitted =
             ResolvedSettings::load(&self.0.config).map_err(|error| error.to_string())?;
         let mut rules = info(&permitted.rules);
-        if let Some((_, context)) = self.0.access.engine() {
+        if let Some((engine, context)) = self.0.access.engine() {
             // A saved rule is listed with its file, not as a rule of the session.
             for rule in info(&context.rules) {
                 let is_known = |one: &RuleInfo| one.list == rule.list && one.rule == rule.rule;
@@ -50,6 +54,7 @@ impl SessionInput {
                     rules.push(rule);
                 }
             }
+            rules.extend(engine.grants().list().into_iter().map(granted_rule));
         }
         rules.sort_by_key(|rule| rule.list);
         Ok(rules)
@@ -67,6 +72,13 @@ impl SessionInput {
         let kept = self.local_rules().add_to(scope, list, &[rule.to_owned()])?;
         self.0.control.add_rule(list, rule);
         Ok(kept)
+    }
+
+    /// Ends the permissions of this session with this rule that end after a time or with the task.
+    /// Returns whether there were any.
+    pub fn end_timed_rule(&self, rule: &str) -> bool {
+        let engine = self.0.access.engine();
+        engine.is_some_and(|(engine, _)| engine.grants().revoke(rule))
     }
 
     /// Removes a rule from a file. It still applies to this session until its end.
@@ -114,5 +126,22 @@ impl SessionInput {
             slash: places.cwd.clone(),
             cwd: places.cwd.clone(),
         }
+    }
+}
+
+/// Describes a rule that ends after a time or with the task.
+fn granted_rule(granted: GrantedRule) -> RuleInfo {
+    let scope = match granted.left {
+        None => "until the result of this prompt".to_owned(),
+        Some(left) if left.as_secs() < 60 => format!("this session, {} s left", left.as_secs()),
+        Some(left) => format!("this session, {} min left", left.as_secs().div_ceil(60)),
+    };
+    RuleInfo {
+        list: RuleList::Allow,
+        rule: granted.rule,
+        scope,
+        file: None,
+        line: None,
+        is_timed: true,
     }
 }

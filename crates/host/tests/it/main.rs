@@ -19,4 +19,5 @@ mod questions;
 mod rig;
 mod schedules;
 mod side_by_side;
+mod timed_grants;
 mod web;

@@ -15,7 +15,8 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, BoxFuture, CallId, CallResult, CancellationToken,
-    ContextPatch, ProgressSender, ProgressUpdate, ProgressUpdates, RuleList, RuleOffer, ToolUse,
+    ContextPatch, GrantEnd, ProgressSender, ProgressUpdate, ProgressUpdates, RuleList, RuleOffer,
+    ToolUse,
     engine::{CallObserver, pipeline::AdmittedCall},
 };
 use haft_host::QuestionHandler;
@@ -180,14 +181,26 @@ fn parse_answer(line: &Value) -> Result<ApprovalAnswer, String> {
     match line["behavior"].as_str() {
         Some("allow") => {
             let input = Some(&line["updated_input"]).filter(|input| input.is_object());
-            let rules = texts("rules").into_iter();
-            let patches = rules.map(|rule| ContextPatch::AddRule {
-                list: RuleList::Allow,
-                rule,
-            });
+            let rules = texts("rules");
+            let patches = match line.get("until").filter(|until| !until.is_null()) {
+                Some(until) => {
+                    let until = serde_json::from_value(until.clone());
+                    let until: GrantEnd = until
+                        .map_err(|_| "`until` must be \"task\" or {\"seconds\": N}".to_owned())?;
+                    vec![ContextPatch::AddTimedRules { rules, until }]
+                }
+                None => {
+                    let rules = rules.into_iter();
+                    let add = |rule| ContextPatch::AddRule {
+                        list: RuleList::Allow,
+                        rule,
+                    };
+                    rules.map(add).collect()
+                }
+            };
             Ok(ApprovalAnswer::Updated {
                 input: input.cloned(),
-                patches: patches.collect(),
+                patches,
                 keep: Vec::new(),
                 scope: None,
             })

@@ -176,7 +176,9 @@ fn updated(
         } else if matches!(
             destination,
             Some(UpdateDestination::UserSettings | UpdateDestination::ProjectSettings)
-        ) {
+        ) || (destination == Some(UpdateDestination::LocalSettings)
+            && matches!(meant.as_slice(), [ContextPatch::AddTimedRules { .. }]))
+        {
             let text = format!("a permission update applies to this session only: {update}");
             output.put_notice("warning", &text);
         }

@@ -4,6 +4,7 @@ mod confinement_text;
 mod explain;
 mod jsonl;
 mod list;
+mod try_rule;
 
 use std::io::{self, IsTerminal};
 
@@ -24,6 +25,9 @@ pub(crate) fn run(args: &SessionArgs, asked: PermissionsCommand) -> anyhow::Resu
         PermissionsCommand::Explain { bash, call, json } => explain::run(args, bash, &call, json),
         PermissionsCommand::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
         PermissionsCommand::Check { .. } => jsonl::check_all(),
+        PermissionsCommand::Try { rules, since, json } => {
+            try_rule::run(args, &rules, since.as_deref(), json)
+        }
         PermissionsCommand::List { json } => list::run(args, json),
         PermissionsCommand::Trust { yes } => trust(args, yes),
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::tui::{
-    ask::TrustFacts,
+    ask::{TrialOutcome, TrustFacts},
     complete::{CompletionEntry, CompletionQuery},
     history_file::PromptHistoryEntry,
     keybindings::Keybindings,
@@ -116,6 +116,12 @@ pub(crate) enum JobResult {
     NoKey(KeyReport),
     /// The directory is not trusted yet.
     Untrusted(TrustFacts),
+    /// Rules were tried on past questions, for a question of the session.
+    RuleTrial {
+        id: u64,
+        rules: Vec<String>,
+        outcome: TrialOutcome,
+    },
     /// The result of a job of the current view.
     ViewData(Box<dyn std::any::Any + Send>),
 }
@@ -146,6 +152,11 @@ pub(crate) enum AppEffect {
     Answer {
         id: u64,
         answer: ApprovalAnswer,
+    },
+    /// Tries rules on past questions, for a question of the session.
+    TryRules {
+        id: u64,
+        rules: Vec<String>,
     },
     Trust(bool),
     SetMode(PermissionMode),

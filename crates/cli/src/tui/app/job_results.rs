@@ -52,6 +52,9 @@ impl App {
             JobResult::Exchanges(exchanges) => self.resumed(&exchanges),
             JobResult::NoKey(report) => self.no_key(&report),
             JobResult::Untrusted(facts) => self.questions.ask_trust(facts, self.last_key),
+            JobResult::RuleTrial { id, rules, outcome } => {
+                self.questions.trial_ended(id, &rules, outcome);
+            }
             JobResult::ViewData(data) => self.view_data(data),
         }
     }

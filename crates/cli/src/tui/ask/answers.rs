@@ -1,6 +1,8 @@
 //! Answers that do more than allow or deny.
 
-use haft::{ApprovalAnswer, ApprovalRequest, ContextPatch, PermissionMode, RuleScope};
+use std::path::Path;
+
+use haft::{ApprovalAnswer, ApprovalRequest, ContextPatch, GrantEnd, PermissionMode, RuleScope};
 
 /// Returns an approval that also switches to the mode that accepts edits.
 pub(super) fn accept_edits() -> ApprovalAnswer {
@@ -14,19 +16,76 @@ pub(super) fn accept_edits() -> ApprovalAnswer {
     }
 }
 
-/// Returns an approval that adds rules and saves them in the chosen place.
-pub(super) fn allow_and_save(
+/// The time for which the rules of an answer apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RuleLifetime<'a> {
+    /// They are saved in a file.
+    Saved(RuleScope, &'a Path),
+    Limited(GrantEnd),
+    Session,
+}
+
+impl RuleLifetime<'_> {
+    /// Returns a description that follows the rules.
+    pub(super) fn description(self) -> String {
+        match self {
+            Self::Saved(_, file) => format!("in {}", file.display()),
+            Self::Limited(end) => end.description(),
+            Self::Session => "for this session".to_owned(),
+        }
+    }
+}
+
+/// Returns the lifetimes that the user can choose: the files, then those that end.
+pub(super) fn lifetimes(request: &ApprovalRequest) -> Vec<RuleLifetime<'_>> {
+    let places = request.destinations.iter();
+    let files = places.filter_map(|place| {
+        let file = place.file.as_deref()?;
+        Some(RuleLifetime::Saved(place.scope, file))
+    });
+    let ends = [
+        RuleLifetime::Limited(GrantEnd::Task),
+        RuleLifetime::Limited(GrantEnd::HALF_HOUR),
+        RuleLifetime::Session,
+    ];
+    files.chain(ends).collect()
+}
+
+/// Returns the index of the first lifetime for "always": a file, otherwise the session.
+pub(super) fn longest(request: &ApprovalRequest) -> usize {
+    match lifetimes(request).as_slice() {
+        [RuleLifetime::Saved(..), ..] => 0,
+        all => all.len().saturating_sub(1),
+    }
+}
+
+/// Returns the index of the first lifetime that ends: the current task.
+pub(super) fn shortest(request: &ApprovalRequest) -> usize {
+    let task = RuleLifetime::Limited(GrantEnd::Task);
+    let found = lifetimes(request).iter().position(|one| *one == task);
+    found.unwrap_or_default()
+}
+
+/// Parses the rules in an edited line.
+pub(super) fn parse_rules(text: &str) -> Vec<String> {
+    text.split('\n').flat_map(split_rules).collect()
+}
+
+/// Returns an approval that adds rules for the chosen lifetime.
+pub(super) fn allow_with_rules(
     request: &ApprovalRequest,
-    rules: &str,
-    place: usize,
+    rules: Vec<String>,
+    lifetime: usize,
 ) -> ApprovalAnswer {
-    let rules = rules.split('\n').flat_map(split_rules);
-    let scope = request.destinations.get(place).map(|place| place.scope);
-    ApprovalAnswer::Updated {
-        input: None,
-        patches: Vec::new(),
-        keep: rules.collect(),
-        scope: scope.or(Some(RuleScope::Session)),
+    match lifetimes(request).get(lifetime) {
+        Some(RuleLifetime::Limited(end)) => ApprovalAnswer::allow_until(rules, *end),
+        Some(RuleLifetime::Saved(scope, _)) => ApprovalAnswer::Updated {
+            input: None,
+            patches: Vec::new(),
+            keep: rules,
+            scope: Some(*scope),
+        },
+        Some(RuleLifetime::Session) | None => ApprovalAnswer::allow_in_session(rules),
     }
 }
 

@@ -7,9 +7,10 @@ use haft_terminal::{Caret, Key, KeyCode, TextLine, TextStyle, wrap::wrap};
 
 use super::{
     AskAnswer, AskFrame, AskOutcome, AskRows, AskStatus,
-    answers::accept_edits,
+    answers::{accept_edits, longest, shortest},
     content,
     edited_line::{EditedLine, LineEdit},
+    trials::RuleTrials,
 };
 use crate::tui::{cards, ui_style::UiStyle};
 
@@ -21,6 +22,7 @@ pub(crate) struct ChoiceAsk {
     choices: Vec<AskChoice>,
     chosen: Option<usize>,
     pub(super) editing: Option<LineEdit>,
+    pub(super) trials: RuleTrials,
     seen: SeenExtent,
     /// The reason that the last key had no effect.
     pub(super) note: Option<String>,
@@ -65,6 +67,7 @@ struct AskChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChoiceAction {
     Once,
+    ForNow,
     Always,
     Session,
     No,
@@ -81,7 +84,12 @@ impl ChoiceAction {
     fn allows(self) -> bool {
         matches!(
             self,
-            Self::Once | Self::Always | Self::Session | Self::GoAcceptEdits | Self::Trust
+            Self::Once
+                | Self::ForNow
+                | Self::Always
+                | Self::Session
+                | Self::GoAcceptEdits
+                | Self::Trust
         )
     }
 }
@@ -133,6 +141,10 @@ impl ChoiceAsk {
                 if request.asked.is_some() {
                     choices.push(choice('e', "change it", ChoiceAction::Change));
                 }
+                // After the others, whose numbers stay the same.
+                if !request.offers.is_empty() {
+                    choices.push(choice('t', "for now..", ChoiceAction::ForNow));
+                }
             }
         }
         choices.push(choice('v', "whole", ChoiceAction::ShowFull));
@@ -173,6 +185,7 @@ impl ChoiceAsk {
             choices,
             chosen: None,
             editing: None,
+            trials: RuleTrials::default(),
             seen: SeenExtent::Part,
             note: None,
         }
@@ -268,13 +281,23 @@ impl ChoiceAsk {
             }),
             ChoiceAction::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
             ChoiceAction::ShowFull => AskOutcome::ShowWhole,
-            ChoiceAction::Always => self.begin(EditedLine::Rule { offer: 0, place: 0 }),
+            ChoiceAction::ForNow => self.begin_rule(shortest),
+            ChoiceAction::Always => self.begin_rule(longest),
             ChoiceAction::DenyWithReason => self.begin(EditedLine::Reason),
             ChoiceAction::Change => {
                 let argument = self.main_argument();
                 self.begin(EditedLine::Change { argument })
             }
         }
+    }
+
+    /// Edits the rules of the first choice, with a lifetime to begin with.
+    fn begin_rule(&mut self, lifetime: fn(&ApprovalRequest) -> usize) -> AskOutcome {
+        let AskSubject::Request(request) = &self.about else {
+            return AskOutcome::Stay;
+        };
+        let lifetime = lifetime(request);
+        self.begin(EditedLine::Rule { offer: 0, lifetime })
     }
 
     pub(super) fn rows(&mut self, frame: &AskFrame<'_>, place: &AskStatus) -> AskRows {

@@ -1,12 +1,12 @@
 //! The line that the user edits in a question: rules, the reason of a denial, or the call.
 
-use haft::{ApprovalAnswer, RuleDestination};
+use haft::ApprovalAnswer;
 use haft_terminal::{Caret, EditOutcome, Editor, Key, KeyCode, TextLine, wrap::wrap};
 use serde_json::Value;
 
 use super::{
     AskAnswer, AskOutcome, AskRows,
-    answers::allow_and_save,
+    answers::{RuleLifetime, allow_with_rules, lifetimes, parse_rules},
     choice::{AskSubject, ChoiceAsk},
 };
 use crate::tui::ui_style::UiStyle;
@@ -19,10 +19,10 @@ pub(super) struct LineEdit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditedLine {
-    /// The rules of a choice, by its index, and the index of the place to save them in.
+    /// The rules of a choice, by its index, and the index of their lifetime.
     Rule {
         offer: usize,
-        place: usize,
+        lifetime: usize,
     },
     Reason,
     /// One argument of the call, or the complete input.
@@ -44,8 +44,13 @@ impl ChoiceAsk {
         let input = request.asked.as_ref().map(|asked| &asked.input);
         match what {
             EditedLine::Rule { offer, .. } => {
-                let offer = request.offers.get(offer);
-                editor.insert(&offer.map_or_else(String::new, |offer| offer.rules.join(", ")));
+                let rules = request
+                    .offers
+                    .get(offer)
+                    .map(|offer| offer.rules.as_slice());
+                let rules = rules.unwrap_or_default();
+                editor.insert(&rules.join(", "));
+                self.trials.request(rules);
             }
             EditedLine::Reason => {}
             EditedLine::Change {
@@ -85,15 +90,15 @@ impl ChoiceAsk {
             return AskOutcome::Stay;
         }
         if key == Key::plain(KeyCode::Tab)
-            && let EditedLine::Rule { place, .. } = &mut line.what
+            && let EditedLine::Rule { lifetime, .. } = &mut line.what
         {
             let AskSubject::Request(request) = &self.about else {
                 return AskOutcome::Stay;
             };
-            *place = (*place + 1) % request.destinations.len().max(1);
+            *lifetime = (*lifetime + 1) % lifetimes(request).len().max(1);
             return AskOutcome::Stay;
         }
-        if let (EditedLine::Rule { offer, place }, KeyCode::Up | KeyCode::Down) =
+        if let (EditedLine::Rule { offer, lifetime }, KeyCode::Up | KeyCode::Down) =
             (line.what, key.code)
             && let AskSubject::Request(request) = &self.about
             && request.offers.len() > 1
@@ -105,12 +110,22 @@ impl ChoiceAsk {
                 count - 1
             };
             let offer = (offer + step) % count;
-            return self.begin(EditedLine::Rule { offer, place });
+            return self.begin(EditedLine::Rule { offer, lifetime });
         }
         if line.editor.key(key) != EditOutcome::Submit {
             return AskOutcome::Stay;
         }
         let text = line.editor.text();
+        if let (EditedLine::Rule { lifetime, .. }, AskSubject::Request(request)) =
+            (line.what, &self.about)
+            && let Some(RuleLifetime::Saved(..)) = lifetimes(request).get(lifetime)
+            && let rules = parse_rules(&text)
+            && !rules.is_empty()
+            && let Some(note) = self.trials.objection(&rules)
+        {
+            self.note = Some(note);
+            return AskOutcome::Stay;
+        }
         match self.written(&text) {
             Ok(answer) => AskOutcome::Answer(AskAnswer::Approval(answer)),
             Err(note) => {
@@ -133,7 +148,9 @@ impl ChoiceAsk {
             EditedLine::Rule { .. } if text.is_empty() => {
                 Err("a rule is needed; Esc leaves it".to_owned())
             }
-            EditedLine::Rule { place, .. } => Ok(allow_and_save(request, text, place)),
+            EditedLine::Rule { lifetime, .. } => {
+                Ok(allow_with_rules(request, parse_rules(text), lifetime))
+            }
             EditedLine::Change { argument } => {
                 let asked = request.asked.as_ref().map(|asked| asked.input.clone());
                 let mut input = asked.unwrap_or_default();
@@ -155,9 +172,10 @@ impl ChoiceAsk {
             return AskRows::default();
         };
         let (label, behind) = match line.what {
-            EditedLine::Rule { offer, place } => {
-                ("rule: ", self.offer_text(offer) + &self.place_text(place))
-            }
+            EditedLine::Rule { offer, lifetime } => (
+                "rule: ",
+                self.offer_text(offer) + &self.lifetime_text(lifetime),
+            ),
             EditedLine::Reason => ("because: ", String::new()),
             EditedLine::Change { argument } => match argument {
                 Some(_) => ("instead: ", String::new()),
@@ -179,6 +197,9 @@ impl ChoiceAsk {
         if !behind.is_empty() {
             let line = TextLine::styled(&format!("  {behind}"), look.theme.faint);
             rows.extend(wrap(&line, look.size.row_width()));
+        }
+        if let EditedLine::Rule { .. } = line.what {
+            rows.extend(self.trial_rows(&parse_rules(&line.editor.text()), look));
         }
         AskRows {
             rows,
@@ -206,17 +227,14 @@ impl ChoiceAsk {
         crate::show::distinct_line(&text)
     }
 
-    /// Describes the place where a rule would be saved.
-    fn place_text(&self, place: usize) -> String {
+    /// Describes how long a rule would apply.
+    fn lifetime_text(&self, lifetime: usize) -> String {
         let AskSubject::Request(request) = &self.about else {
             return String::new();
         };
-        match request.destinations.get(place) {
-            None => "for this session".to_owned(),
-            Some(RuleDestination { file: None, .. }) => "for this session (Tab: where)".to_owned(),
-            Some(RuleDestination {
-                file: Some(file), ..
-            }) => format!("in {} (Tab: where)", file.display()),
-        }
+        let lifetimes = lifetimes(request);
+        let chosen = lifetimes.get(lifetime);
+        let text = chosen.map_or_else(String::new, |chosen| chosen.description());
+        format!("{text} (Tab: how long)")
     }
 }

@@ -5,12 +5,14 @@
 //! - `answers`: answers that do more than allow or deny
 //! - `choice`: questions that are answered by a letter: permissions, plans, trust
 //! - `user`: questions that the model asks
+//! - `trials`: the trials of rules on past questions
 //! - `content`: the content that must be seen before it can be allowed
 
 mod answers;
 mod choice;
 mod content;
 mod edited_line;
+mod trials;
 mod user;
 
 use std::{path::Path, time::Instant};
@@ -20,6 +22,7 @@ use haft_terminal::{Key, KeyCode, TextLine, input::AnswerGate};
 
 pub(crate) use self::{
     choice::{ChoiceAsk, TrustFacts, TrustPurpose},
+    trials::TrialOutcome,
     user::UserAsk,
 };
 use super::ui_style::UiStyle;
@@ -181,6 +184,15 @@ impl OpenQuestions {
         before != self.questions.len()
     }
 
+    /// Stores the outcome of a trial of rules for a question of the session, if it is still open.
+    pub(crate) fn trial_ended(&mut self, id: u64, rules: &[String], outcome: TrialOutcome) {
+        let mut questions = self.questions.iter_mut();
+        let question = questions.find(|question| question.id == QuestionId::Session(id));
+        if let Some(AskKind::Choice(choice)) = question.map(|question| &mut question.ask) {
+            choice.trial_ended(rules, outcome);
+        }
+    }
+
     /// Removes all questions and returns their ids.
     pub(crate) fn drain(&mut self) -> Vec<QuestionId> {
         let all = std::mem::take(&mut self.questions);
@@ -309,6 +321,14 @@ impl WaitingQuestion {
         match &mut self.ask {
             AskKind::Choice(choice) => choice.key(key),
             AskKind::User(user) => user.key(key),
+        }
+    }
+
+    /// Takes the rules that should be tried on past questions.
+    pub(crate) fn take_wanted_trial(&mut self) -> Option<Vec<String>> {
+        match &mut self.ask {
+            AskKind::Choice(choice) => choice.take_wanted_trial(),
+            AskKind::User(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A question as numbered choices, and the meaning of its answers.
 
-use haft::{ApprovalAnswer, ApprovalRequest, CardSection, RuleOffer};
+use haft::{ApprovalAnswer, ApprovalRequest, CardSection, GrantEnd, RuleOffer};
 use haft_host::{FormQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
@@ -19,6 +19,8 @@ pub(super) enum NumberedQuestion {
         is_plan: bool,
         /// The user chose to give a reason for the denial; the next line is that reason.
         wants_reason: bool,
+        /// The user chose to allow it for a time; the next line is its number.
+        wants_end: bool,
     },
     /// Questions of the model, answered one by one.
     Asked {
@@ -48,6 +50,15 @@ enum NumberedChoice {
     Always(usize),
     No,
     NoWithReason,
+    /// The first choice of rules, for a time.
+    ForNow,
+}
+
+/// The ends of a permission for a time; `None` is that of the session.
+const FOR_NOW: [Option<GrantEnd>; 3] = [Some(GrantEnd::Task), Some(GrantEnd::HALF_HOUR), None];
+
+fn end_text(end: Option<GrantEnd>) -> String {
+    end.map_or_else(|| "for this session".to_owned(), GrantEnd::description)
 }
 
 impl NumberedQuestion {
@@ -56,6 +67,7 @@ impl NumberedQuestion {
             request: Box::new(request),
             is_plan: false,
             wants_reason: false,
+            wants_end: false,
         }
     }
 
@@ -64,6 +76,7 @@ impl NumberedQuestion {
             request: Box::new(request),
             is_plan: true,
             wants_reason: false,
+            wants_end: false,
         }
     }
 
@@ -85,6 +98,13 @@ impl NumberedQuestion {
             | Self::Asked {
                 wants_words: true, ..
             } => Vec::new(),
+            Self::Permission {
+                wants_end: true, ..
+            } => {
+                let ends = (1..).zip(FOR_NOW);
+                ends.map(|(number, end)| format!("{number} {}", end_text(end)))
+                    .collect()
+            }
             Self::Permission { request, .. } => self.permission_lines(request),
             Self::Asked { asked, at, .. } => {
                 let question = asked.questions.get(*at);
@@ -124,6 +144,8 @@ impl NumberedQuestion {
                 let mut choices = vec![NumberedChoice::Once];
                 choices.extend((0..request.offers.len()).map(NumberedChoice::Always));
                 choices.extend([NumberedChoice::No, NumberedChoice::NoWithReason]);
+                // Last, so that the other numbers mean the same with and without it.
+                choices.extend((!request.offers.is_empty()).then_some(NumberedChoice::ForNow));
                 choices
             }
             _ => vec![
@@ -200,6 +222,11 @@ impl NumberedQuestion {
                 (NumberedChoice::No, true) => "keep planning".to_owned(),
                 (NumberedChoice::NoWithReason, false) => "no, and say why".to_owned(),
                 (NumberedChoice::NoWithReason, true) => "say what to change".to_owned(),
+                (NumberedChoice::ForNow, _) => {
+                    let rules = request.offers.first().map(RuleOffer::to_text);
+                    let rules = show::distinct_line(&rules.unwrap_or_default());
+                    format!("yes, and for a time: {rules}")
+                }
             };
             lines.push(format!("{number} {words}"));
         }
@@ -214,8 +241,23 @@ impl NumberedQuestion {
             Self::Permission {
                 request,
                 wants_reason,
+                wants_end,
                 ..
             } => {
+                if *wants_end {
+                    let number = line.parse::<usize>().ok();
+                    let end = number.and_then(|number| FOR_NOW.get(number.checked_sub(1)?));
+                    let rules = request.first_rules().to_vec();
+                    return match end {
+                        Some(Some(end)) => {
+                            AnswerStep::Done(ApprovalAnswer::allow_until(rules, *end))
+                        }
+                        Some(None) => AnswerStep::Done(ApprovalAnswer::allow_in_session(rules)),
+                        None => {
+                            AnswerStep::Again(format!("type a number from 1 to {}", FOR_NOW.len()))
+                        }
+                    };
+                }
                 if *wants_reason {
                     let reason = Some(line.to_owned()).filter(|line| !line.is_empty());
                     return AnswerStep::Done(ApprovalAnswer::Deny { reason });
@@ -232,6 +274,10 @@ impl NumberedQuestion {
                     }
                     Some(NumberedChoice::NoWithReason) => {
                         *wants_reason = true;
+                        AnswerStep::Next
+                    }
+                    Some(NumberedChoice::ForNow) => {
+                        *wants_end = true;
                         AnswerStep::Next
                     }
                     None => AnswerStep::Again(format!("type a number from 1 to {}", choices.len())),

@@ -48,7 +48,7 @@ fn numbers_answer_and_nothing_else_does() {
     assert_eq!(answer("1"), AnswerStep::Done(ApprovalAnswer::Allow));
     assert_eq!(answer(" 2 "), AnswerStep::Done(ApprovalAnswer::AllowAlways));
     assert_eq!(answer("3"), deny(None));
-    for line in ["", "y", "0", "5", "yes", "1 2"] {
+    for line in ["", "y", "0", "6", "yes", "1 2"] {
         assert!(matches!(answer(line), AnswerStep::Again(_)), "{line:?}");
     }
     let mut two = request(&["Bash(bd sync *)"]);
@@ -61,12 +61,13 @@ fn numbers_answer_and_nothing_else_does() {
     let lines = question.lines();
     let first = "2 yes, and always: Bash(bd sync *) (asks again for python3 -c 1)";
     assert_eq!(
-        lines[lines.len() - 4..],
+        lines[lines.len() - 5..],
         [
             first,
             "3 yes, and always: Bash(x)",
             "4 no",
-            "5 no, and say why"
+            "5 no, and say why",
+            "6 yes, and for a time: Bash(bd sync *) (asks again for python3 -c 1)"
         ]
     );
     let second = ApprovalAnswer::Updated {
@@ -76,6 +77,25 @@ fn numbers_answer_and_nothing_else_does() {
         scope: None,
     };
     assert_eq!(question.answer("3"), AnswerStep::Done(second));
+    let rules = || vec!["Bash(bd sync *)".to_owned()];
+    let ends = [
+        ApprovalAnswer::allow_until(rules(), haft::GrantEnd::Task),
+        ApprovalAnswer::allow_until(rules(), haft::GrantEnd::HALF_HOUR),
+        ApprovalAnswer::allow_in_session(rules()),
+    ];
+    assert_eq!(question.answer("6"), AnswerStep::Next);
+    assert_eq!(
+        question.lines(),
+        [
+            "1 until the result of this prompt",
+            "2 for 30 minutes",
+            "3 for this session"
+        ]
+    );
+    assert!(matches!(question.answer("4"), AnswerStep::Again(_)));
+    for (number, end) in (1..).zip(ends) {
+        assert_eq!(question.answer(&format!("{number}")), AnswerStep::Done(end));
+    }
     let mut question = NumberedQuestion::permission(request(&[]));
     assert_eq!(question.answer("2"), deny(None), "no rule, one choice less");
     let mut question = NumberedQuestion::permission(request(&["Bash(x)"]));

@@ -2,16 +2,20 @@
 
 use std::{
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use haft::PermissionMode;
-use haft_host::{CommandOutcome, EarlierConversation, Environment, QueuedKind, SessionInput};
+use haft_host::{
+    CommandOutcome, EarlierConversation, Environment, QueuedKind, SessionInput, TrialLimits,
+};
 use haft_models::ThinkingMode;
 
 use super::{Ui, UiEvent};
+use crate::clock::session_clock;
 use crate::tui::{
     app::{AppEffect, AppInput, AppOverlay, HintKind, JobResult, ViewKind},
+    ask::TrialOutcome,
     clipboard,
     events::text_of,
     external_editor,
@@ -22,6 +26,9 @@ use crate::tui::{
     theme,
     view::{self, PermissionsView, ResumeView, RewindView, TasksView, TranscriptView, UndoView},
 };
+
+/// The maximum time of a trial of rules, so that a question about a call does not wait for it.
+const MAX_TRIAL_TIME: Duration = Duration::from_millis(300);
 
 impl Ui {
     pub(super) fn perform(&mut self, effect: AppEffect) {
@@ -84,6 +91,7 @@ impl Ui {
                 }
             }
             AppEffect::Answer { id, answer } => drop(session.answer(id, answer)),
+            AppEffect::TryRules { id, rules } => self.try_rules(id, rules, session),
             AppEffect::SetMode(mode) => {
                 if let Err(why) = session.set_permission_mode(mode) {
                     self.app.warn(&format!("! {why}"));
@@ -138,6 +146,28 @@ impl Ui {
         let ui = self.sender.clone();
         background.runtime.spawn_blocking(move || {
             let _ = ui.send(UiEvent::App(AppInput::Found(work())));
+        });
+    }
+
+    /// Tries rules on past questions in the background.
+    fn try_rules(&self, id: u64, rules: Vec<String>, session: SessionInput) {
+        let Some(background) = &self.background else {
+            return;
+        };
+        let runtime = background.runtime.clone();
+        self.work(move || {
+            let limits = TrialLimits::within(session_clock().now(), MAX_TRIAL_TIME);
+            let outcome = match runtime.block_on(session.try_rules(&rules, &limits)) {
+                Ok(trial) => TrialOutcome {
+                    sentence: trial.sentence(),
+                    allows_denied: !trial.denied.is_empty(),
+                },
+                Err(problem) => TrialOutcome {
+                    sentence: problem,
+                    allows_denied: false,
+                },
+            };
+            JobResult::RuleTrial { id, rules, outcome }
         });
     }
 

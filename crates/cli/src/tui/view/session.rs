@@ -63,6 +63,9 @@ impl ViewSession for SessionInput {
     }
 
     fn remove_rule(&self, rule: &RuleInfo) -> Result<PathBuf, String> {
+        if rule.is_timed && self.end_timed_rule(&rule.rule) {
+            return Ok(PathBuf::from("this session"));
+        }
         let scopes = [
             RuleScope::Session,
             RuleScope::Local,

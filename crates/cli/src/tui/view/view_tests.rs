@@ -159,6 +159,7 @@ impl ViewSession for FakeSession {
             scope: "local".into(),
             file: Some("/p/.claude/settings.local.json".into()),
             line: Some(line),
+            is_timed: false,
         };
         Ok(vec![
             rule(RuleList::Deny, "Read(./.env)", 3),

@@ -37,9 +37,40 @@ fn the_family_of_a_command_answers_the_next_one() {
             ("allow", "Allow"),
             ("always", "Always allow Bash(bd-of-no-one show *)"),
             ("always-2", exact.as_str()),
+            (
+                "task",
+                "Allow Bash(bd-of-no-one show *) until the result of this prompt"
+            ),
+            ("minutes", "Allow Bash(bd-of-no-one show *) for 30 minutes"),
+            (
+                "session",
+                "Allow Bash(bd-of-no-one show *) for this session"
+            ),
             ("reject", "Reject"),
         ]
     );
+}
+
+/// Vector R5.
+#[test]
+fn a_choice_for_the_task_ends_with_the_result_of_the_prompt() {
+    let dir = project();
+    let turns = [
+        bash("bd-of-no-one show 12"),
+        bash("bd-of-no-one show 13"),
+        text("ok"),
+        bash("bd-of-no-one show 14"),
+        text("ok"),
+    ];
+    let mut editor = Editor::with_turns(&dir, &turns);
+    editor.answers = vec!["task", "reject"];
+    editor.prompt("go");
+    assert_eq!(editor.questions().len(), 1);
+    editor.prompt("go on");
+    let questions = editor.questions();
+    assert_eq!(questions.len(), 1, "the earlier one is not listed again");
+    let content = questions[0].to_string();
+    assert!(content.contains("has ended with its task"), "{content}");
 }
 
 /// Vector F6.

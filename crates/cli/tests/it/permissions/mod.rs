@@ -9,7 +9,7 @@
 //! - `tables`: every entry of the tables of stores and control files
 //! - `settings`: files of the user and of the project around real calls
 //! - `trust`: what waits for it; `written`: local settings and who wrote them
-//! - `doctor`: all of that at a glance
+//! - `doctor`: all of that at a glance; `rule_tools`: trials of rules
 
 #[cfg(target_os = "linux")]
 mod attempts;
@@ -27,6 +27,7 @@ mod lines;
 mod outside;
 #[cfg(target_os = "linux")]
 mod own_secrets;
+mod rule_tools;
 mod settings;
 #[cfg(target_os = "linux")]
 mod tables;

@@ -89,6 +89,11 @@ impl CallAdmission<'_> {
             Some(why) if *ask_reason == DecisionReason::Hook => why.clone(),
             _ => ask_reason.to_string(),
         };
+        let ended = self
+            .engine
+            .grants
+            .take_ended(&self.policy, facts, self.context);
+        let why = ended.iter().fold(why, |why, text| format!("{text}; {why}"));
         let reason = match &facts.command {
             Some(command) => format!("{why}: {command}"),
             None => why,
@@ -106,9 +111,12 @@ impl CallAdmission<'_> {
             tool: prepared.name().to_owned(),
             card: prepared.card(),
             preview,
-            reasons: match &self.hook_ask_reason {
-                Some(why) if *ask_reason == DecisionReason::Hook => vec![why.clone()],
-                _ => approval_parts::ask_reasons(ask_reason, &asked_parts),
+            reasons: {
+                let reasons = match &self.hook_ask_reason {
+                    Some(why) if *ask_reason == DecisionReason::Hook => vec![why.clone()],
+                    _ => approval_parts::ask_reasons(ask_reason, &asked_parts),
+                };
+                ended.into_iter().chain(reasons).collect()
             },
             resolved_elsewhere: approval_parts::resolved_elsewhere(facts, &self.path_context.cwd),
             look_alikes: find_look_alikes(facts),
