@@ -84,6 +84,7 @@ pub mod questions;
 mod queue;
 mod resolved_settings;
 mod retention;
+mod rule_report;
 mod rule_trial;
 mod scheduled_prompt;
 #[cfg(feature = "schedule")]
@@ -186,6 +187,7 @@ pub use model_names::ModelOption;
 pub use questions::{AnswerOption, FormQuestion, QuestionHandler, UserQuestions};
 pub use queue::{PromptDelivery, QueuedKind, QueuedMessage, StartOptions};
 pub use resolved_settings::{ResolvedSettings, settings_warnings};
+pub use rule_report::{RuleReport, audit_rules_of};
 pub use rule_trial::{PastCall, RuleTrial, TRIAL_AGE, TrialLimits, try_rules};
 pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};

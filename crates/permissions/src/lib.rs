@@ -48,6 +48,7 @@ mod removed_trees;
 mod repository_paths;
 mod restore_confinement;
 mod reversible;
+pub mod rule_audit;
 mod rule_matching;
 mod rule_offers;
 pub mod rules;

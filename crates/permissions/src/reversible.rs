@@ -200,7 +200,7 @@ pub(super) fn is_suspended(policy: &Policy, rule: &Rule) -> bool {
 
 /// Returns whether the fixed words of a rule with a wildcard are only an interpreter, wrapper or
 /// launcher.
-fn is_broad(text: &str) -> bool {
+pub(super) fn is_broad(text: &str) -> bool {
     let fixed = text.split('*').next().unwrap_or_default();
     let fixed = fixed.trim_end_matches(':');
     // `npm r*` fixes no second word.

@@ -199,6 +199,28 @@ pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, St
     Ok(format!("{mark}{root}"))
 }
 
+/// Returns the text of a settings file without these rules; everything else is preserved, also
+/// comments between rules. Rules that the list does not contain are ignored.
+pub fn without_rules(text: &str, list: &str, rules: &[String]) -> Result<String, String> {
+    let (mark, text) = match text.strip_prefix(BOM) {
+        Some(rest) => (BOM, rest),
+        None => ("", text),
+    };
+    let root = CstRootNode::parse(text, &options()).map_err(|error| error.to_string())?;
+    let array = root
+        .object_value()
+        .and_then(|object| object.object_value("permissions"))
+        .and_then(|permissions| permissions.array_value(list));
+    for element in array.iter().flat_map(|array| array.elements()) {
+        let value = element.to_serde_value();
+        let value = value.as_ref().and_then(Value::as_str);
+        if value.is_some_and(|value| rules.iter().any(|rule| rule.trim() == value.trim())) {
+            element.remove();
+        }
+    }
+    Ok(format!("{mark}{root}"))
+}
+
 /// Returns the text of a settings file with one value set at the path `names`; everything else is
 /// preserved.
 pub fn with_value(text: &str, names: &[&str], value: &Value) -> Result<String, String> {

@@ -89,6 +89,24 @@ impl LocalRules {
         self.change(scope, &[], |old| without_rule(old, list.name(), rule))
     }
 
+    /// Replaces rules of a list in the file of a scope; everything else is preserved. Returns the
+    /// file.
+    pub fn replace_in(
+        &self,
+        scope: RuleScope,
+        list: RuleList,
+        removed: &[String],
+        added: &[String],
+    ) -> Result<Option<PathBuf>, String> {
+        self.change(scope, added, |old| {
+            let text = document::without_rules(old, list.name(), removed)?;
+            match added {
+                [] => Ok(text),
+                added => document::with_rules(&text, list.name(), added),
+            }
+        })
+    }
+
     fn change(
         &self,
         scope: RuleScope,

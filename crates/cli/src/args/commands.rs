@@ -315,6 +315,20 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Find rules that have no effect, are risky, or can be merged.
+    ///
+    /// Reports rules that never match (dead), that another rule always decides for (shadowed), that allow more
+    /// than they seem to or contain a key (risky), and that one rule can replace (mergeable). The exit
+    /// code is 0 without findings, and 1 if findings remain.
+    Doctor {
+        /// Print JSON.
+        #[arg(long, conflicts_with = "fix")]
+        json: bool,
+        /// Show the changes that resolve findings in your settings and the local settings, and make them if
+        /// you agree. Other files are never changed.
+        #[arg(long)]
+        fix: bool,
+    },
     /// List the rules in force and their sources.
     List {
         /// Print JSON.

@@ -8,7 +8,9 @@ use std::{
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, GrantEnd, PermissionMode, Services,
 };
-use haft_engine::{Engine, Scheduler, SessionContext, ToolRegistry};
+use haft_engine::{
+    Engine, Scheduler, SessionContext, SubagentEngineParts, ToolRegistry, hooks::AgentIdentity,
+};
 use haft_testkit::TempProject;
 use serde_json::json;
 
@@ -115,6 +117,27 @@ async fn a_permission_for_a_task_ends_with_it() {
     assert!(!rig.runs_at(100_001).await);
     let ended = format!("the permission for `{RULE}` has ended with its task");
     assert_eq!(rig.reasons().1[0], ended);
+}
+
+#[tokio::test]
+async fn subagents_share_permissions_that_end_and_lose_them_at_the_same_time() {
+    let mut rig = Rig::new(PermissionMode::Default, until(GrantEnd::HALF_HOUR)).await;
+    let engine = Arc::clone(rig.scheduler.engine());
+    let part = SubagentEngineParts {
+        pool: engine.pool().filtered(|_| true),
+        services: engine.services().clone(),
+        model: "m".into(),
+        agent: AgentIdentity::default(),
+        handlers: Vec::new(),
+    };
+    // It is started before the user answers.
+    let subagent = engine.for_subagent(part);
+    let mut subagent = subagent.scheduler(rig.scheduler.context());
+    assert!(rig.runs_at(0).await);
+    std::mem::swap(&mut rig.scheduler, &mut subagent);
+    assert!(rig.runs_at(60).await);
+    assert_eq!(rig.asked(), 1);
+    assert!(!rig.runs_at(30 * 60 + 1).await);
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ mod judged;
 mod lines;
 mod properties;
 mod revived;
+mod shadowed;
 mod suggestions;
 mod understood;
 mod variables;

@@ -1,6 +1,7 @@
 //! `haft permissions`: shows, tests and edits permission rules.
 
 mod confinement_text;
+mod doctor;
 mod explain;
 mod jsonl;
 mod list;
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &SessionArgs, asked: PermissionsCommand) -> anyhow::Resu
         PermissionsCommand::Try { rules, since, json } => {
             try_rule::run(args, &rules, since.as_deref(), json)
         }
+        PermissionsCommand::Doctor { json, fix } => doctor::run(args, json, fix),
         PermissionsCommand::List { json } => list::run(args, json),
         PermissionsCommand::Trust { yes } => trust(args, yes),
     }

@@ -9,7 +9,7 @@
 //! - `tables`: every entry of the tables of stores and control files
 //! - `settings`: files of the user and of the project around real calls
 //! - `trust`: what waits for it; `written`: local settings and who wrote them
-//! - `doctor`: all of that at a glance; `rule_tools`: trials of rules
+//! - `doctor`: all of that at a glance; `rule_tools`: trials and checks of rules
 
 #[cfg(target_os = "linux")]
 mod attempts;

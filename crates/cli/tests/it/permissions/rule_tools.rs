@@ -1,10 +1,10 @@
-//! `haft permissions try`.
+//! `haft permissions try` and `haft permissions doctor`.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Place, USER};
+use super::{PROJECT, Place, USER};
 
 const SESSION: &str = "01a1e348-0000-4000-8000-000000000001";
 
@@ -98,4 +98,76 @@ fn without_transcripts_there_is_no_question_to_try_a_rule_on() {
     let place = Place::new(&[]);
     let said = place.says(&["permissions", "try", "Bash(make *)"]);
     assert_eq!(said, "no past question of this project to try it on\n");
+}
+
+const SETTINGS: &str = r#"{
+  // rules of mine
+  "permissions": {
+    "allow": [
+      "Bash(cd x && make)",
+      "Bash(python3 *)",
+      "Bash(curl -H 'Authorization: Bearer aaaabbbbcccc' https://x.org)",
+      "Bash(bd-of-no-one a)"
+    ]
+  },
+  "autoMode": {"hard_deny": ["never touch production"]}
+}"#;
+
+/// Vector R6.
+#[test]
+fn the_doctor_reports_each_kind_with_file_and_line_and_prints_no_key() {
+    let place = Place::new(&[(USER, SETTINGS)]);
+    let ran = place.run(&["permissions", "doctor", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("aaaabbbbcccc"), "{}", ran.stdout);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let findings: Vec<(&str, &str, u64)> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let text = |name: &str| one[name].as_str().unwrap();
+            assert!(!text("reason").is_empty() && !text("advice").is_empty());
+            (text("kind"), text("rule"), one["line"].as_u64().unwrap())
+        })
+        .collect();
+    for expected in [
+        ("dead", "Bash(cd x && make)", 5),
+        ("risky", "Bash(python3 *)", 6),
+        (
+            "risky",
+            "Bash(curl -H 'Authorization: Bearer [masked]' https://x.org)",
+            7,
+        ),
+        ("dead", "Bash(bd-of-no-one a)", 8),
+    ] {
+        assert!(findings.contains(&expected), "{expected:?} in {findings:?}");
+    }
+    assert_eq!(report["auto_sentences"], json!(["never touch production"]));
+    let ran = place.run(&["permissions", "doctor"]);
+    assert!(!ran.stdout.contains("aaaabbbbcccc"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("never touch production"));
+}
+
+#[test]
+fn the_doctor_changes_nothing_without_an_answer() {
+    let rules = r#"{"permissions": {"allow": ["mcp__a", "mcp__a__b"]}}"#;
+    let place = Place::new(&[(USER, rules)]);
+    let ran = place.run(&["permissions", "doctor", "--fix"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stdout.contains("- allow: mcp__a__b"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("nothing was changed"), "{}", ran.stderr);
+    assert_eq!(place.read(USER), rules);
+}
+
+#[test]
+fn a_project_s_rules_are_reported_but_never_fixed() {
+    let rules = r#"{"permissions": {"deny": ["mcp__a", "mcp__a__b"]}}"#;
+    let place = Place::new(&[(PROJECT, rules)]);
+    let ran = place.run(&["permissions", "doctor", "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["findings"][0]["kind"], "shadowed", "{report}");
+    assert_eq!(report["findings"][0]["fixable"], false);
+    let clean = Place::new(&[]);
+    assert_eq!(clean.says(&["permissions", "doctor"]), "No findings.\n");
 }
