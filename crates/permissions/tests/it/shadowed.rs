@@ -8,6 +8,7 @@ use haft_permissions::{
     decide,
     rule_audit::{AuditFacts, FindingKind, audit_rules},
 };
+use haft_testkit::is_thorough;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -55,34 +56,49 @@ const PATTERNS: [&str; 14] = [
     "rm -rf *",
 ];
 
-/// The content of a rule: a pattern, or exactly a command.
-fn content() -> impl Strategy<Value = String> {
+/// The content of a rule: a command, its beginning with a star, or a pattern.
+fn content(command: &'static str) -> impl Strategy<Value = String> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let beginning = move |count: usize| format!("{} *", words[..count.min(words.len())].join(" "));
     let pattern = prop::sample::select(&PATTERNS[..]).prop_map(str::to_owned);
-    let command = prop::sample::select(&COMMANDS[..]).prop_map(str::to_owned);
-    let prefix = command.clone().prop_map(|command| format!("{command} *"));
-    prop_oneof![2 => pattern, 2 => command, 1 => prefix]
+    prop_oneof![
+        2 => Just(command.to_owned()),
+        3 => (1_usize..4).prop_map(beginning),
+        1 => pattern,
+    ]
 }
 
-fn rules() -> impl Strategy<Value = Vec<(List, SettingsScope, String)>> {
-    let list = prop::sample::select(vec![List::Allow, List::Allow, List::Ask, List::Deny]);
-    let scopes = vec![
-        SettingsScope::User,
-        SettingsScope::Project,
-        SettingsScope::Local,
-    ];
-    let rule = (list, prop::sample::select(scopes), content());
-    prop::collection::vec(rule, 2..7)
+type DrawnRule = (List, SettingsScope, String);
+
+fn rules(command: &'static str) -> impl Strategy<Value = Vec<DrawnRule>> {
+    let list = prop::sample::select(vec![
+        List::Allow,
+        List::Allow,
+        List::Allow,
+        List::Ask,
+        List::Deny,
+    ]);
+    let scopes = vec![SettingsScope::User, SettingsScope::Local];
+    let rule = (list, prop::sample::select(scopes), content(command));
+    prop::collection::vec(rule, 2..6)
 }
 
-fn line() -> impl Strategy<Value = String> {
-    let command = || prop::sample::select(&COMMANDS[..]);
+fn line(command: &'static str) -> impl Strategy<Value = String> {
+    let other = prop::sample::select(&COMMANDS[..]);
     let joined = prop::sample::select(vec![" && ", " | ", "; ", " > out.txt; ", "  "]);
     prop_oneof![
-        2 => command().prop_map(str::to_owned),
-        1 => (command(), joined, command())
-            .prop_map(|(first, joined, second)| format!("{first}{joined}{second}")),
-        1 => command().prop_map(|command| format!("cd sub && {command}")),
+        2 => Just(command.to_owned()),
+        1 => (joined, other).prop_map(move |(joined, other)| format!("{command}{joined}{other}")),
+        2 => Just(format!("cd sub && {command}")),
+        1 => Just(format!("{command} more")),
+        1 => Just(format!("{command} > out.txt")),
     ]
+}
+
+/// Rules about a command, and a line that contains it.
+fn case() -> impl Strategy<Value = (Vec<DrawnRule>, String)> {
+    let command = prop::sample::select(&COMMANDS[..]);
+    command.prop_flat_map(|command| (rules(command), line(command)))
 }
 
 fn bases() -> PatternBases {
@@ -105,12 +121,11 @@ fn policy(rules: &RuleSet, mode: PermissionMode, is_confined: bool) -> Policy {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(if is_thorough() { 2_000 } else { 200 }))]
 
     #[test]
     fn a_shadowed_rule_changes_no_decision_when_it_is_removed(
-        texts in rules(),
-        line in line(),
+        (texts, line) in case(),
         is_confined in any::<bool>(),
     ) {
         let mut all = RuleSet::default();
