@@ -75,6 +75,10 @@ pub struct Confinement {
     /// The command runs without asking only because it is confined. If nothing confines it, it must
     /// not run.
     pub only_confined: bool,
+    /// The command runs without asking only because undo can restore what it changes. A change that
+    /// undo cannot restore needs the user's decision.
+    #[serde(default)]
+    pub relies_on_undo: bool,
     /// The user may be asked to run it unconfined, with `dangerouslyDisableSandbox`.
     pub may_be_lifted: bool,
 }

@@ -154,6 +154,11 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
     let search_index = search_index(&settings, environment);
     #[cfg(feature = "shell")]
     let undo = undo_settings::limits(&mut settings);
+    #[cfg(feature = "shell")]
+    let sandbox = SandboxSettings {
+        max_undo_bytes: Some(undo.file_bytes),
+        ..sandbox
+    };
     let retention = retention::period(&mut settings);
     let from_files = settings.default_mode();
     settings.problems.extend(config.problems.iter().cloned());

@@ -72,8 +72,8 @@ pub use target::FileTarget;
 pub use text::{DecodedText, Encoding, TextFacts, readable_text};
 pub use undo::{
     ChangeKind, FileSummary, HistoryMark, RecordedChange, RecoveredUnit, RecoveryVerdict,
-    UndoError, UndoHistory, UndoLimits, UndoMode, UndoOutcome, UndoSelection, UndoneFile,
-    UnitState, UnitSummary, settle_crashed,
+    StoredBytes, UndoError, UndoHistory, UndoLimits, UndoMode, UndoOutcome, UndoSelection,
+    UndoneFile, UnitState, UnitSummary, settle_crashed,
 };
 pub use unicode_spelling::{looks_like, respelt};
 pub use witness::WitnessUnit;

@@ -174,7 +174,10 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
         return Ok(DecisionReason::Mode(policy.mode));
     }
     if policy.mode == Mode::Auto && reversible::is_reversible_edit(facts) {
-        return Ok(DecisionReason::Reversible);
+        return match reversible::unstored_file(policy, facts) {
+            Some(why) => Err(DecisionReason::Tool(why)),
+            None => Ok(DecisionReason::Reversible),
+        };
     }
     if facts.tool_permission == ToolPermission::Allow {
         return Ok(needs_none());

@@ -69,6 +69,15 @@ impl TouchedPath {
     }
 }
 
+/// Returns the largest of these files that exists, with its size in bytes.
+fn largest_file(all: &[TouchedPath]) -> Option<(PathBuf, u64)> {
+    let files = all.iter().filter_map(|touched| {
+        let found = touched.real.symlink_metadata().ok()?;
+        found.is_file().then(|| (touched.real.clone(), found.len()))
+    });
+    files.max_by_key(|(_, size)| *size)
+}
+
 /// The directories that paths of a call are relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathContext {
@@ -118,6 +127,8 @@ pub struct CallFacts {
     pub reads: Vec<TouchedPath>,
     /// The paths that the call writes.
     pub writes: Vec<TouchedPath>,
+    /// The largest existing file that the call writes, with its size in bytes.
+    pub largest_written: Option<(PathBuf, u64)>,
     /// Whether the call also lists or reads files below the paths that it reads.
     pub searches: bool,
     /// Whether the call may have effects other than the listed ones.
@@ -172,6 +183,7 @@ impl CallFacts {
             input,
             reads: Vec::new(),
             writes: Vec::new(),
+            largest_written: None,
             searches: false,
             opaque: false,
             interactive: false,
@@ -230,6 +242,7 @@ impl CallFacts {
             from_server,
             input: bound.input().clone(),
             reads,
+            largest_written: largest_file(&writes),
             writes,
             searches: profile.searches,
             // A server's description of its tools is only a hint: it permits parallel calls, and

@@ -75,6 +75,20 @@ pub(super) fn is_reversible_edit(facts: &CallFacts) -> bool {
     !facts.writes.is_empty() && !facts.opaque && facts.fetches.is_empty()
 }
 
+/// Returns the reason why undo does not store the old content of a file that a call of a file tool
+/// writes, if any.
+pub(super) fn unstored_file(policy: &Policy, facts: &CallFacts) -> Option<String> {
+    let max = policy.sandbox.max_undo_bytes?;
+    let (path, size) = facts.largest_written.as_ref()?;
+    (*size > max).then(|| {
+        format!(
+            "undo does not store {}: it has {size} bytes, and the limit is {max} (setting \
+             `undo.fileBytes`)",
+            path.display()
+        )
+    })
+}
+
 /// Returns the coverage of a part that no rule covers. `why` is the reason why it is not read-only.
 pub(super) fn coverage(
     policy: &Policy,

@@ -9,10 +9,14 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NamePolicy, ProcessInfo,
+    StorageAnswer, StoragePolicy,
     guard_link::GuardLink,
     instance::SandboxInstance,
     process_tree,
@@ -28,6 +32,10 @@ pub struct CommandHandle {
     guard_state: ReadyGuard,
     /// Decides about guarded names.
     names: Option<NamePolicy>,
+    /// Decides about files that cannot be stored for undo.
+    storage: Option<Arc<dyn StoragePolicy>>,
+    /// The answers about such files that are being found.
+    storage_answers: JoinSet<(u32, StorageAnswer)>,
     ended: Option<CommandEnd>,
     exceeded: Option<ExceededLimit>,
     finished: bool,
@@ -153,12 +161,19 @@ impl CommandHandle {
             guard,
             guard_state,
             names,
+            storage: None,
+            storage_answers: JoinSet::new(),
             ended: None,
             exceeded: None,
             finished: false,
             due: None,
             instance,
         }
+    }
+
+    /// Sets the policy that decides about files that cannot be stored for undo.
+    pub(crate) fn set_storage_policy(&mut self, policy: Option<Arc<dyn StoragePolicy>>) {
+        self.storage = policy;
     }
 
     /// Interrupts the program, if it is still running. For programs that were started without a
@@ -244,20 +259,51 @@ impl CommandHandle {
 
     /// Waits for the next event of the guard and handles it.
     pub(crate) async fn next_event(&mut self) {
-        let event = match self.due {
-            None => self.guard.next().await,
-            Some(due) => match timeout_at(due.at, self.guard.next()).await {
+        let next = async {
+            match self.due {
+                None => Ok(self.guard.next().await),
+                Some(due) => timeout_at(due.at, self.guard.next()).await.map_err(|_| due),
+            }
+        };
+        let event = tokio::select! {
+            answered = self.storage_answers.join_next(), if !self.storage_answers.is_empty() => {
+                if let Some(Ok((id, answer))) = answered {
+                    let _ = self.guard.send(&GuardOrder::Storage { id, answer });
+                }
+                return;
+            }
+            next = next => match next {
                 Ok(event) => event,
-                Err(_) => return self.kill_overdue(due),
+                Err(due) => return self.kill_overdue(due),
             },
         };
         match event {
-            None => self.finished = true,
+            None => {
+                self.storage_answers.abort_all();
+                self.finished = true;
+            }
             Some(GuardEvent::Gone { witness_failure }) => {
                 if let Some(ended) = &mut self.ended {
                     ended.witness_failure = witness_failure;
                 }
+                self.storage_answers.abort_all();
                 self.finished = true;
+            }
+            Some(GuardEvent::CannotStore { id, file }) => match &self.storage {
+                Some(policy) => {
+                    let answer = Arc::clone(policy).decide(file);
+                    self.storage_answers
+                        .spawn(async move { (id, answer.await) });
+                }
+                None => {
+                    let answer = StorageAnswer::Refuse;
+                    let _ = self.guard.send(&GuardOrder::Storage { id, answer });
+                }
+            },
+            Some(GuardEvent::SlowCopy { path, bytes }) => {
+                if let Some(policy) = &self.storage {
+                    policy.on_slow_copy(&PathBuf::from(OsString::from(path)), bytes);
+                }
             }
             Some(GuardEvent::Asks { id, used }) => {
                 let names = self.names.as_ref();

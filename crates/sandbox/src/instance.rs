@@ -308,6 +308,7 @@ impl SandboxInstance {
             let text = "the command contains a NUL byte, which no command line can: remove it";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
+        let storage = witness.and_then(|witness| witness.policy.clone());
         let (witness, files) = witness.map(WitnessRequest::order).transpose()?.unzip();
         let files = files.unwrap_or_default();
         let order = GuardOrder::Run {
@@ -361,7 +362,10 @@ impl SandboxInstance {
             }
         }
         drop(waiting);
-        handle
+        handle.map(|mut handle| {
+            handle.set_storage_policy(storage);
+            handle
+        })
     }
 
     /// Returns whether shells may wait for their command. They may not if another command could reach

@@ -59,6 +59,7 @@ mod sandbox;
 mod scratch;
 mod scratch_lease;
 mod sockets;
+mod storage_policy;
 mod waiting_shell;
 mod witness;
 
@@ -85,6 +86,7 @@ pub use sandbox::{
     ProcessTimeouts, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand, system_shell,
 };
 pub use scratch_lease::ScratchLease;
+pub use storage_policy::{StorageAnswer, StorageFuture, StorageLease, StoragePolicy, UnstoredFile};
 pub use witness::{WitnessLimits, WitnessRequest};
 
 /// The port of the proxy on the loopback interface of commands with [`SandboxNetwork::Proxy`].

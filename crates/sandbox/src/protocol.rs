@@ -22,7 +22,8 @@ use rustix::net::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    ExceededLimit, Mechanism, NameUse, NetworkId, ResourceLimits, SandboxProfile, WitnessLimits,
+    ExceededLimit, Mechanism, NameUse, NetworkId, ResourceLimits, SandboxProfile, StorageAnswer,
+    UnstoredFile, WitnessLimits,
 };
 
 /// The maximum size of a packet. Larger data (a large environment) goes through a file.
@@ -141,6 +142,8 @@ pub(crate) enum GuardOrder {
         used: NameUse,
         permitted: bool,
     },
+    /// The answer to [`GuardEvent::CannotStore`].
+    Storage { id: u32, answer: StorageAnswer },
 }
 
 /// The order to store what a command changes.
@@ -150,6 +153,11 @@ pub(crate) struct WitnessOrder {
     /// for stored files.
     pub(crate) roots: Vec<OsBytes>,
     pub(crate) limits: WitnessLimits,
+    /// Whether the handle of the directory of shared copies was sent before those of the recorded
+    /// directories.
+    pub(crate) has_copies: bool,
+    /// Whether our process answers questions about files that cannot be stored.
+    pub(crate) asks: bool,
 }
 
 /// The messages from the guard of a command.
@@ -182,6 +190,10 @@ pub(crate) enum GuardEvent {
     },
     /// The command waits for permission to use a guarded name.
     Asks { id: u32, used: NameUse },
+    /// A call of the command waits because a file cannot be stored.
+    CannotStore { id: u32, file: UnstoredFile },
+    /// Storing a file takes long.
+    SlowCopy { path: OsBytes, bytes: u64 },
     /// The command exceeded a limit and is being ended.
     Exceeded(ExceededLimit),
     /// The command's own process ended.

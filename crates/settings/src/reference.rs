@@ -369,7 +369,7 @@ const INSTRUCTIONS: &[SettingKey] = &[
     users(
         "undo.copyBytes",
         Number,
-        "the most bytes that are copied for one command so that it can be undone; default: 1 GiB",
+        "the most bytes that a session copies so that commands can be undone; default: 1 GiB; 1 GiB or 2 % of the disk stays free",
     ),
     users(
         "undo.fileBytes",
@@ -379,7 +379,7 @@ const INSTRUCTIONS: &[SettingKey] = &[
     users(
         "undo.pinBytes",
         Number,
-        "the most bytes that files removed by one command may keep on the disk for undo; default: 10 GiB, at most a quarter of the free space",
+        "the most bytes that files removed by the commands of a session may keep on the disk for undo; default: 10 GiB, at most a quarter of the free space",
     ),
     light(
         "attribution.commit",

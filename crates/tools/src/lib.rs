@@ -285,9 +285,14 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let services = or_new(services, SessionState::default);
     let services = or_new(services, PendingInput::default);
     #[cfg(feature = "fs")]
-    let services = or_new(services, || {
-        haft_journal::Journal::new(Some(cwd.to_path_buf())).with_undo(session_folder.join("undo"))
-    });
+    let services = {
+        let limits = undo_limits(&services);
+        or_new(services, || {
+            haft_journal::Journal::new(Some(cwd.to_path_buf()))
+                .with_undo(session_folder.join("undo"))
+                .with_undo_limits(limits)
+        })
+    };
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
     let services = match services.get::<IndexSettings>() {
@@ -331,6 +336,22 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         BrowserSession::new(session_folder.join("tool-results"))
     });
     services
+}
+
+/// Returns the limits of the undo journal, according to the session's settings.
+#[cfg(feature = "fs")]
+fn undo_limits(services: &Services) -> haft_journal::UndoLimits {
+    let limits = haft_journal::UndoLimits::default();
+    #[cfg(feature = "shell")]
+    if let Ok(set) = services.get::<WitnessLimits>() {
+        return haft_journal::UndoLimits {
+            bytes: set.copy_bytes,
+            pinned: set.pin_bytes,
+            ..limits
+        };
+    }
+    let _ = services; // a build without commands has no such settings
+    limits
 }
 
 /// Adds the language servers of a session that has settings for them.

@@ -166,7 +166,12 @@ mod tests {
             WitnessedChange::End,
         ];
         for (number, change) in (1..).zip(changes) {
-            let line = encode(&LogLine { number, change }).unwrap();
+            let line = encode(&LogLine {
+                number,
+                time: number,
+                change,
+            })
+            .unwrap();
             open.log.write_all(&line).unwrap();
         }
         let log = folder.read().unwrap();

@@ -26,6 +26,9 @@ pub struct UnitHeader {
 pub struct LogLine {
     /// The number of the line, counted from 1.
     pub number: u64,
+    /// The time in nanoseconds since the epoch.
+    #[serde(default)]
+    pub time: u64,
     /// The change.
     #[serde(flatten)]
     pub change: WitnessedChange,
@@ -112,6 +115,8 @@ pub struct WitnessLog {
     pub header: UnitHeader,
     /// The changes in order, without those that failed.
     pub changes: Vec<WitnessedChange>,
+    /// The time of each change in nanoseconds since the epoch.
+    pub times: Vec<u64>,
     /// Whether the guard saw the end of all processes.
     pub is_complete: bool,
 }
@@ -149,9 +154,11 @@ impl WitnessLog {
             !is_note && !failed.contains(&line.number)
         };
         let changes = all.into_iter().filter(is_change);
+        let (changes, times) = changes.map(|line| (line.change, line.time)).unzip();
         Ok(Self {
             header,
-            changes: changes.map(|line| line.change).collect(),
+            changes,
+            times,
             is_complete,
         })
     }

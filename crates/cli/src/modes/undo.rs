@@ -53,6 +53,13 @@ pub(crate) fn run(session: &SessionArgs, undo: &UndoFlags) -> anyhow::Result<Exi
     for (history, which) in chosen(&histories, undo)? {
         let undone = history.undo(&ticket, &which, mode)?;
         nothing = false;
+        if undo.since.is_none() && undone.undid.len() > 1 {
+            let ids: Vec<&str> = undone.undid.iter().map(|(id, _)| id.as_str()).collect();
+            show::line(&format!(
+                "These changed the same files at the same time, so they are undone together: {}",
+                ids.join(", ")
+            ))?;
+        }
         print_outcome(&undone, &cwd)?;
         if undone.conflict.is_some() {
             return Ok(Exit::CallFailed);
@@ -217,6 +224,10 @@ fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     let ids: Vec<&str> = changes.iter().map(|(_, unit)| unit.id.as_str()).collect();
+    let number = |id: &String| {
+        let found = ids.iter().position(|known| known == id);
+        found.map_or_else(|| id.clone(), |index| (index + 1).to_string())
+    };
     let mut rows = vec![["#", "ID", "TIME", "TOOL", "FILES", "STATE"].map(str::to_owned)];
     for (number, ((_, unit), id)) in (1..).zip(changes.iter().zip(short_ids(&ids))) {
         rows.push([
@@ -225,7 +236,7 @@ fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
             local_time(unit.time),
             unit.tool.clone(),
             files(unit, cwd),
-            state(unit),
+            with_overlaps(state(unit), unit.overlaps.iter().map(number).collect()),
         ]);
     }
     show::line(show::table(&rows).trim_end())?;
@@ -272,6 +283,14 @@ fn state(unit: &UnitSummary) -> String {
         (UnitState::Made, Ok(())) => "an undo; can be undone".to_owned(),
         (_, Err(why)) => show::clean(why),
         (_, Ok(())) => String::new(),
+    }
+}
+
+/// Adds the numbers of the changes that can only be undone together with this one.
+fn with_overlaps(state: String, overlaps: Vec<String>) -> String {
+    match overlaps.is_empty() {
+        true => state,
+        false => format!("{state}, together with {}", overlaps.join(", ")),
     }
 }
 

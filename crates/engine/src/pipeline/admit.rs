@@ -360,6 +360,7 @@ impl CallAdmission<'_> {
                 confinement: Confinement {
                     sourced: env_file,
                     only_confined,
+                    relies_on_undo: runs_unasked && relies_on_undo,
                     // A weaker sandbox would not see every change.
                     required: confinement.required || (runs_unasked && relies_on_undo),
                     ..confinement

@@ -40,6 +40,16 @@ pub enum UndoError {
         "{id} is still running. It can be undone when all its processes have ended; stop its task first."
     )]
     StillRunning { id: String },
+    /// A command that changed the same files at the same time is still running.
+    #[error(
+        "{id} and {running} changed the same files at the same time, and {running} is still running. Stop its task first; then both can be undone together."
+    )]
+    OverlapRunning { id: String, running: String },
+    /// A part of the unit cannot be undone alone.
+    #[error(
+        "{id} and {other} changed the same file at the same time, so neither can be undone alone. Undo {id} as a whole: that undoes both."
+    )]
+    OnlyTogether { id: String, other: String },
     /// A crash interrupted the unit, and its files were changed since.
     #[error(
         "{id} was interrupted by a crash, and one of its files was changed outside this session since, so it cannot be undone as a whole. Change the files by hand."

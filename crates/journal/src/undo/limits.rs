@@ -1,13 +1,16 @@
 //! The limits of the journal: size, age and number of units. The oldest units are dropped first,
-//! each as a whole. Their ids are stored, so that a request to undo them can report the reason.
+//! each as a whole, but because of their size only units of a minimum age. Their ids are stored, so
+//! that a request to undo them can report the reason.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::UndoHistory;
+use super::leases::{StoredBytes, size_at};
 use super::mutation::now;
 use super::record::{FileRecord, PathChangeRecord, RecordState, UndoRecord};
+use super::store::UndoStore;
 use super::units::UndoUnits;
 use crate::error::JournalError;
 
@@ -20,9 +23,11 @@ pub struct UndoLimits {
     pub age: Duration,
     /// The number of units; if there are more, the oldest are dropped.
     pub units: usize,
-    /// The total size in bytes of removed files that are kept instead of copied. `None`: 10 GiB or
-    /// a quarter of the free space, whichever is less.
-    pub pinned: Option<u64>,
+    /// The total size in bytes of removed files that are stored by a hard link instead of copied. A
+    /// quarter of the free space limits it, too.
+    pub pinned: u64,
+    /// The age below which no unit is dropped because of its size.
+    pub min_age: Duration,
 }
 
 impl Default for UndoLimits {
@@ -31,13 +36,11 @@ impl Default for UndoLimits {
             bytes: 1 << 30,
             age: Duration::from_secs(30 * 24 * 60 * 60),
             units: 10_000,
-            pinned: None,
+            pinned: 10 << 30,
+            min_age: Duration::from_secs(60 * 60),
         }
     }
 }
-
-/// The default of [`UndoLimits::pinned`].
-const MAX_PINNED: u64 = 10 << 30;
 
 /// The number of ids of dropped units that are stored.
 const REMEMBERED: usize = 20_000;
@@ -55,13 +58,13 @@ pub(super) struct UndoTotals {
 }
 
 impl UndoTotals {
-    pub(super) fn from_units(units: &UndoUnits, folder: &Path) -> Self {
+    pub(super) fn from_units(units: &UndoUnits, store: &UndoStore) -> Self {
         let mut tally = Self::default();
         for unit in &units.all {
             tally.ids.insert(unit.id().to_owned());
             tally.oldest.get_or_insert(unit.intent.time);
             tally.add(&unit.intent.files);
-            tally.add_swept(&unit.intent.swept, folder);
+            tally.add_swept(&unit.intent.swept, store);
         }
         tally
     }
@@ -74,16 +77,31 @@ impl UndoTotals {
         }
     }
 
-    pub(super) fn add_swept(&mut self, swept: &[PathChangeRecord], folder: &Path) {
+    /// Adds what a command changed. Its contents must be stored already; holes do not count.
+    pub(super) fn add_swept(&mut self, swept: &[PathChangeRecord], store: &UndoStore) {
+        let folder = store.kept_folder();
         for (path, size) in swept.iter().flat_map(|one| kept_files(one, folder)) {
             if self.kept.insert(path.to_path_buf()) {
                 self.pinned += size;
             }
         }
-        for (hash, size) in swept.iter().filter_map(|one| content(&one.before)) {
+        for (hash, _) in swept.iter().filter_map(|one| content(&one.before)) {
             if self.hashes.insert(hash.to_owned()) {
-                self.bytes += size;
+                self.bytes += size_at(&store.blob_path(hash));
             }
+        }
+    }
+
+    /// Records that a unit was made at this time, after all others.
+    pub(super) fn note_unit(&mut self, time: u64) {
+        self.oldest.get_or_insert(time);
+    }
+
+    /// Returns the totals of stored bytes.
+    pub(super) fn stored(&self) -> StoredBytes {
+        StoredBytes {
+            copied: self.bytes,
+            pinned: self.pinned,
         }
     }
 
@@ -92,23 +110,14 @@ impl UndoTotals {
         self.hashes.len()
     }
 
-    fn exceeds(&self, limits: &UndoLimits, folder: &Path) -> bool {
-        let too_old = self.oldest.is_some_and(|oldest| is_too_old(oldest, limits));
-        self.bytes > limits.bytes
+    /// Returns whether a unit must be dropped. `max` are the limits of what is stored.
+    fn exceeds(&self, limits: &UndoLimits, max: StoredBytes) -> bool {
+        let is_older = |age| self.oldest.is_some_and(|oldest| is_older(oldest, age));
+        let is_too_large = self.bytes > max.copied || (self.pinned > 0 && self.pinned > max.pinned);
+        (is_too_large && is_older(limits.min_age))
             || self.ids.len() > limits.units
-            || too_old
-            || (self.pinned > 0 && self.pinned > max_pinned(limits, folder, self.pinned))
+            || is_older(limits.age)
     }
-}
-
-/// Returns the limit of kept files. Their space is treated as free.
-fn max_pinned(limits: &UndoLimits, folder: &Path, pinned: u64) -> u64 {
-    limits.pinned.unwrap_or_else(|| {
-        let free = rustix::fs::statvfs(folder).ok();
-        let free = free.map(|found| found.f_bavail.saturating_mul(found.f_frsize));
-        let quarter = free.map(|free| free.saturating_add(pinned) / 4);
-        quarter.unwrap_or(MAX_PINNED).min(MAX_PINNED)
-    })
 }
 
 /// Returns the stored files that a record names, with their sizes.
@@ -126,8 +135,9 @@ fn kept_files<'r>(
     })
 }
 
-fn is_too_old(time: u64, limits: &UndoLimits) -> bool {
-    now().saturating_sub(time) > u64::try_from(limits.age.as_millis()).unwrap_or(u64::MAX)
+/// Returns whether a unit of this time has at least this age.
+fn is_older(time: u64, age: Duration) -> bool {
+    now().saturating_sub(time) >= u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the hashes and sizes of the contents that a file's record may have stored.
@@ -152,24 +162,23 @@ impl UndoHistory {
         let exceeds = self
             .tally()
             .as_ref()
-            .is_some_and(|tally| tally.exceeds(&self.limits, self.store().kept_folder()));
+            .is_some_and(|tally| tally.exceeds(&self.limits, self.max_stored(tally.stored())));
         if exceeds {
-            let _ = self.drop_oldest();
+            let _ = self.drop_oldest(StoredBytes::default());
         }
     }
 
-    fn drop_oldest(&self) -> Result<(), JournalError> {
+    /// Drops the oldest units, so that `needed` bytes can be stored in addition.
+    pub(super) fn drop_oldest(&self, needed: StoredBytes) -> Result<(), JournalError> {
         let Some(log) = self.store().open_alone()? else {
             return Ok(());
         };
         let mut records = self.store().records()?;
         let units = UndoUnits::from_records(records.clone());
         let mut dropped = units.dropped.clone();
-        dropped.extend(first_to_go(
-            &units,
-            &self.limits,
-            self.store().kept_folder(),
-        ));
+        let stored = UndoTotals::from_units(&units, self.store()).stored();
+        let max = self.max_stored(stored).minus(needed);
+        dropped.extend(first_to_go(&units, &self.limits, self.store(), max));
         let gone: HashSet<&String> = dropped.iter().collect();
         records.retain(|record| match record {
             UndoRecord::Intent(intent) => !gone.contains(&intent.unit),
@@ -185,43 +194,31 @@ impl UndoHistory {
             .map_err(|error| self.store().failed(error))?;
         let kept = UndoUnits::from_records(records);
         self.store().keep_only(&kept);
-        *self.tally() = Some(UndoTotals::from_units(&kept, self.store().kept_folder()));
+        *self.tally() = Some(UndoTotals::from_units(&kept, self.store()));
         Ok(())
     }
 }
 
 /// Returns the ids of the oldest units, as many as needed to use at most nine tenths of each limit.
-/// The newest unit always stays.
-fn first_to_go(units: &UndoUnits, limits: &UndoLimits, folder: &Path) -> Vec<String> {
-    let (mut bytes, mut kept, mut pinned) = (0, 0, 0);
-    let mut seen = HashSet::new();
-    let mut seen_files = HashSet::new();
-    let all_pinned: u64 = UndoTotals::from_units(units, folder).pinned;
-    let max_pinned = max_pinned(limits, folder, all_pinned);
+/// The newest unit always stays. `max` are the limits of what is stored.
+fn first_to_go(
+    units: &UndoUnits,
+    limits: &UndoLimits,
+    store: &UndoStore,
+    max: StoredBytes,
+) -> Vec<String> {
+    let mut totals = UndoTotals::default();
+    let mut stored = 0;
     let mut go = Vec::new();
     for (age, unit) in units.all.iter().rev().enumerate() {
-        let swept = unit.intent.swept.iter();
-        let swept = swept.filter_map(|one| content(&one.before));
-        for (hash, size) in unit.intent.files.iter().flat_map(contents).chain(swept) {
-            if seen.insert(hash) {
-                bytes += size;
-            }
-        }
-        for (path, size) in unit
-            .intent
-            .swept
-            .iter()
-            .flat_map(|one| kept_files(one, folder))
-        {
-            if seen_files.insert(path) {
-                pinned += size;
-            }
-        }
-        kept += 1;
-        let fits = pinned <= max_pinned / 10 * 9
-            && bytes <= limits.bytes / 10 * 9
-            && kept <= (limits.units / 10 * 9).max(1)
-            && !is_too_old(unit.intent.time, limits);
+        totals.add(&unit.intent.files);
+        totals.add_swept(&unit.intent.swept, store);
+        stored += 1;
+        let time = unit.intent.time;
+        let is_large = totals.pinned > max.pinned / 10 * 9 || totals.bytes > max.copied / 10 * 9;
+        let fits = !(is_large && is_older(time, limits.min_age))
+            && stored <= (limits.units / 10 * 9).max(1)
+            && !is_older(time, limits.age);
         // A unit without an outcome is left to recovery.
         if age > 0 && (!fits || !go.is_empty()) && unit.ending.is_some() {
             go.push(unit.id().to_owned());

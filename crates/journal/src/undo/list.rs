@@ -10,7 +10,7 @@ use super::UndoHistory;
 use super::mutation::read_snapshot;
 use super::observed_path::ObservedPath;
 use super::record::{PathChangeRecord, UnitEnding};
-use super::units::UndoUnit;
+use super::units::{UndoUnit, UndoUnits};
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
 
@@ -35,6 +35,9 @@ pub struct UnitSummary {
     pub undoable: Result<(), String>,
     /// Changes of this unit that undo cannot revert, with the reason.
     pub left: Vec<(PathBuf, String)>,
+    /// The units that changed the same files at the same time, newest first: they can only be undone
+    /// together with this one.
+    pub overlaps: Vec<String>,
     /// A description, if the tool's name does not suffice: a command line.
     pub about: String,
 }
@@ -108,7 +111,13 @@ impl UndoHistory {
             .rev()
             .map(running_summary);
         let newest_first = units.all.iter().rev();
-        let recorded = newest_first.map(|unit| summary(unit, &units.all, kept, &mut now));
+        let recorded = newest_first.map(|unit| {
+            let mut summary = summary(unit, &units, kept, &mut now);
+            if let Some(running) = self.running_overlap(unit) {
+                summary.undoable = Err(format!("{running} changes the same files and is running"));
+            }
+            summary
+        });
         Ok(running.chain(recorded).take(limit).collect())
     }
 
@@ -156,16 +165,21 @@ fn running_summary(command: UnitHeader) -> UnitSummary {
         state: UnitState::Open,
         undoable: Err("still running".to_owned()),
         left: Vec::new(),
+        overlaps: Vec::new(),
         about: command.about,
     }
 }
 
 fn summary<'u>(
     unit: &'u UndoUnit,
-    all: &'u [UndoUnit],
+    units: &'u UndoUnits,
     kept: &Path,
     now: &mut CurrentHashes<'u>,
 ) -> UnitSummary {
+    let group = match unit.is_in_effect() {
+        true => units.together(unit),
+        false => vec![unit],
+    };
     let state = match (&unit.ending, &unit.undone_by) {
         (Some(UnitEnding::Made), None) => UnitState::Made,
         (Some(UnitEnding::Made), Some(by)) => UnitState::Undone { by: by.clone() },
@@ -174,7 +188,11 @@ fn summary<'u>(
         (None, _) => UnitState::Open,
     };
     let undoable = match &state {
-        UnitState::Made => unchanged(unit, all, kept, now),
+        UnitState::Made => {
+            let mut later = HashSet::new();
+            let mut all = group.iter();
+            all.try_for_each(|one| unchanged(one, &units.all, kept, now, &mut later))
+        }
         UnitState::Undone { by } => Err(format!("undone by {by}")),
         UnitState::NotMade => Err("it changed nothing".to_owned()),
         UnitState::Open => Err("it is running, or was interrupted".to_owned()),
@@ -196,15 +214,21 @@ fn summary<'u>(
         left: (unit.intent.left.iter())
             .map(|left| (left.path.clone(), left.why.clone()))
             .collect(),
+        overlaps: (group.iter().map(|one| one.id().to_owned()))
+            .filter(|id| id != unit.id())
+            .collect(),
         about: unit.intent.about.clone(),
     }
 }
 
+/// Checks that the paths of a unit are unchanged since. Skips those in `checked`, which later units
+/// of its group have changed, and adds its own.
 fn unchanged<'u>(
     unit: &'u UndoUnit,
     all: &'u [UndoUnit],
     kept: &Path,
     now: &mut CurrentHashes<'u>,
+    checked: &mut HashSet<PathBuf>,
 ) -> Result<(), String> {
     let later = |path: &Path| {
         let later = all.iter().rev().take_while(|later| later.id() != unit.id());
@@ -221,6 +245,9 @@ fn unchanged<'u>(
         }
     };
     for one in unit.swept() {
+        if !checked.insert(one.path.clone()) {
+            continue;
+        }
         match ObservedPath::from_path(&one.path) {
             Ok(looked) if looked.probably_is(&one.after) || looked.probably_is(&one.before) => {}
             Ok(_) => return Err(later(&one.path)),

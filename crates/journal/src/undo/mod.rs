@@ -9,7 +9,8 @@
 //! - `revert`, `preview`: undo, and the preview of an undo
 //! - `command_units`, `observed_path`, `restore`: undo of commands, for paths of any kind
 //! - `recover`, `crash_recovery`: recovery after crashes; `limits`: the size of the journal;
-//!   `list`, `changes_since`: the list of changes for users and for other parts of the program
+//!   `leases`:
+//!   what running commands may store; `list`, `changes_since`: the list of changes for users and for other parts of the program
 
 mod changes_since;
 mod command_units;
@@ -17,6 +18,7 @@ mod crash_recovery;
 mod error;
 mod git_index;
 mod keep;
+mod leases;
 mod limits;
 mod list;
 mod mutation;
@@ -40,6 +42,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use changes_since::{HistoryMark, RecordedChange};
 pub use crash_recovery::settle_crashed;
 pub use error::UndoError;
+pub(crate) use leases::LeaseGuard;
+pub use leases::StoredBytes;
 pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
 pub(crate) use mutation::{MutationStep, now, perform, read_snapshot};
@@ -50,6 +54,7 @@ use crate::error::JournalError;
 pub(crate) use command_units::is_same_but_twin;
 pub(crate) use git_index::{MAX_INDEX, is_index};
 pub(crate) use keep::unique_name;
+use leases::StorageLeases;
 use limits::UndoTotals;
 pub(crate) use observed_path::{
     ObservedContent, described, digest, digest_below, read_attributes, read_content, regular,
@@ -75,6 +80,10 @@ pub struct UndoHistory {
     limits: UndoLimits,
     /// Filled at the first change.
     tally: Mutex<Option<UndoTotals>>,
+    /// What the running commands may store.
+    leases: StorageLeases,
+    /// Held while a command is recorded: the next one compares itself with it.
+    recording: Mutex<()>,
     /// Outcomes that could not be written. They must be written before the next intent: the outcome
     /// of a unit can be derived from its files only until a later unit changes them.
     unwritten_records: Mutex<Vec<UndoRecord>>,
@@ -87,6 +96,8 @@ impl UndoHistory {
             store: UndoStore::new(folder.into()),
             limits: UndoLimits::default(),
             tally: Mutex::new(None),
+            leases: StorageLeases::default(),
+            recording: Mutex::default(),
             unwritten_records: Mutex::default(),
         }
     }
@@ -151,6 +162,13 @@ impl UndoHistory {
         false
     }
 
+    /// Waits until no other command is being recorded.
+    pub(crate) fn lock_recording(&self) -> MutexGuard<'_, ()> {
+        self.recording
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn store(&self) -> &UndoStore {
         &self.store
     }
@@ -174,12 +192,11 @@ impl UndoHistory {
     fn new_unit(&self, call: &str) -> Result<String, JournalError> {
         let mut tally = self.tally();
         if tally.is_none() {
-            *tally = Some(UndoTotals::from_units(
-                &self.units()?,
-                self.store.kept_folder(),
-            ));
+            *tally = Some(UndoTotals::from_units(&self.units()?, &self.store));
         }
-        let ids = &mut tally.get_or_insert_default().ids;
+        let tally = tally.get_or_insert_default();
+        tally.note_unit(now());
+        let ids = &mut tally.ids;
         let mut id = call.to_owned();
         let mut number = 1;
         while !ids.insert(id.clone()) {
@@ -191,7 +208,7 @@ impl UndoHistory {
 
     fn count_swept(&self, swept: &[PathChangeRecord]) {
         if let Some(tally) = self.tally().as_mut() {
-            tally.add_swept(swept, self.store.kept_folder());
+            tally.add_swept(swept, &self.store);
         }
     }
 

@@ -71,6 +71,10 @@ pub(super) struct UndoIntent {
     /// The name of the folder below `keep/` with the files that this unit keeps, if any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) keep: String,
+    /// The names of the folders of commands that changed the same files while both ran. They are
+    /// undone together with this unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) overlaps: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -518,6 +522,7 @@ mod tests {
                 temporary: String::new(),
                 about: String::new(),
                 keep: String::new(),
+                overlaps: Vec::new(),
             }));
             let line = serde_json::to_string(&record).unwrap();
             assert!(!line.contains('\n'));

@@ -116,6 +116,7 @@ impl UndoHistory {
             }
             chosen => chosen?,
         };
+        self.check_overlaps_ended(&chosen)?;
         if chosen.iter().any(|unit| unit.is_swept()) {
             let is_chosen = |unit: &UndoUnit| chosen.iter().any(|one| one.id() == unit.id());
             let oldest = units.all.iter().position(is_chosen).unwrap_or_default();
@@ -249,13 +250,14 @@ pub(super) fn choose<'u>(
             return if since.is_empty() {
                 Err(UndoError::NothingSince)
             } else {
-                Ok(since)
+                let all = since.iter().flat_map(|unit| units.together(unit));
+                Ok(units.newest_first(&all.collect::<Vec<_>>()))
             };
         }
     };
     let id = unit.id().to_owned();
     match (&unit.ending, &unit.undone_by) {
-        (Some(UnitEnding::Made), None) => Ok(vec![unit]),
+        (Some(UnitEnding::Made), None) => Ok(units.together(unit)),
         (Some(UnitEnding::Made), Some(by)) => Err(UndoError::AlreadyUndone { id, by: by.clone() }),
         (Some(UnitEnding::NotMade), _) => {
             let why = unit.note.as_deref().unwrap_or("it failed");

@@ -32,6 +32,7 @@ const NEW_LOG: &str = "log.jsonl.new";
 const BLOBS: &str = "blobs";
 const KEPT: &str = "keep";
 const LIVE: &str = "live";
+const SHARED_COPIES: &str = ".copies";
 const IGNORE: &str = ".ignore";
 /// The prefix of blobs that are being written; those left by a crash are removed at the next start.
 const UNFINISHED: &str = "unfinished-";
@@ -102,7 +103,7 @@ impl UndoStore {
         self.folder.join(LOG)
     }
 
-    fn blob_path(&self, hash: &str) -> PathBuf {
+    pub(super) fn blob_path(&self, hash: &str) -> PathBuf {
         self.folder.join(BLOBS).join(hash)
     }
 
@@ -114,6 +115,12 @@ impl UndoStore {
     /// Returns the folder of the commands that run, or that a crash interrupted.
     pub(super) fn live_folder(&self) -> PathBuf {
         self.folder.join(LIVE)
+    }
+
+    /// Returns the folder of the copies that commands share. It is in the folder that guards may
+    /// write to.
+    pub(super) fn shared_copies_folder(&self) -> PathBuf {
+        self.live_folder().join(SHARED_COPIES)
     }
 
     pub(super) fn failed(&self, source: io::Error) -> JournalError {

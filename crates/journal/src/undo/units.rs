@@ -162,6 +162,35 @@ impl UndoUnits {
         }
     }
 
+    /// Returns a unit in effect with those that changed the same files at the same time, newest
+    /// first. None of them can be undone alone.
+    pub(super) fn together<'u>(&'u self, unit: &'u UndoUnit) -> Vec<&'u UndoUnit> {
+        let is_linked = |one: &UndoUnit, other: &UndoUnit| {
+            let names = |one: &UndoUnit, other: &UndoUnit| {
+                !other.intent.keep.is_empty() && one.intent.overlaps.contains(&other.intent.keep)
+            };
+            names(one, other) || names(other, one)
+        };
+        let mut group = vec![unit];
+        let mut at = 0;
+        while let Some(&one) = group.get(at) {
+            for other in &self.all {
+                let is_known = group.iter().any(|known| known.id() == other.id());
+                if !is_known && other.is_in_effect() && is_linked(one, other) {
+                    group.push(other);
+                }
+            }
+            at += 1;
+        }
+        self.newest_first(&group)
+    }
+
+    /// Sorts units, newest first, without duplicates.
+    pub(super) fn newest_first(&self, units: &[&UndoUnit]) -> Vec<&UndoUnit> {
+        let is_one = |one: &&UndoUnit| units.iter().any(|unit| unit.id() == one.id());
+        self.all.iter().rev().filter(is_one).collect()
+    }
+
     /// Returns the last unit that is in effect and is not an undo.
     pub(super) fn last(&self) -> Result<&UndoUnit, UndoError> {
         let mut newest_first = self.all.iter().rev();

@@ -10,7 +10,8 @@ use haft_witness::{UnitFolder, UnitHeader};
 use super::mutation::{now, write_pending_records};
 use super::record::{PathChangeRecord, UndoIntent, UndoRecord, UnitEnding, UnrestorablePath};
 use super::store::{Durability, UndoLogFile};
-use super::{RecoveredUnit, RecoveryVerdict, UndoHistory};
+use super::units::UndoUnit;
+use super::{RecoveredUnit, RecoveryVerdict, UndoError, UndoHistory, UndoLimits};
 use crate::error::JournalError;
 use crate::witness::{FinishedUnit, folder_name};
 
@@ -40,11 +41,22 @@ impl UndoHistory {
         self.store().live_folder()
     }
 
+    /// Returns the folder of the copies that commands share.
+    pub(crate) fn shared_copies_folder(&self) -> PathBuf {
+        self.store().shared_copies_folder()
+    }
+
+    /// Returns the limits.
+    pub(crate) fn limits(&self) -> UndoLimits {
+        self.limits
+    }
+
     /// Returns the folder of running commands, and creates it and that of their stored files.
     pub(crate) fn make_witness_store(&self) -> io::Result<PathBuf> {
         self.store().make_folder()?;
         let live = self.store().live_folder();
-        for folder in [&live, self.store().kept_folder()] {
+        let shared = self.store().shared_copies_folder();
+        for folder in [&live, &shared, self.store().kept_folder()] {
             let mut builder = fs::DirBuilder::new();
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             builder.recursive(true).create(folder)?;
@@ -62,6 +74,8 @@ impl UndoHistory {
     pub(crate) fn abandoned_candidates(&self) -> Vec<PathBuf> {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
         let live = entries(&self.store().live_folder()).map(|entry| entry.path());
+        let shared = self.store().shared_copies_folder();
+        let live = live.filter(|path| *path != shared);
         let kept = entries(self.store().kept_folder()).map(|entry| entry.path());
         let kept = kept.filter(|path| UnitFolder::open(path).log().exists());
         let mut all: Vec<PathBuf> = live.chain(kept).collect();
@@ -71,6 +85,44 @@ impl UndoHistory {
         };
         all.sort_by_cached_key(created);
         all
+    }
+
+    /// Fails if a command that changed the same files as one of these units is still running.
+    pub(super) fn check_overlaps_ended(&self, units: &[&UndoUnit]) -> Result<(), UndoError> {
+        for unit in units {
+            if let Some(running) = self.running_overlap(unit) {
+                return Err(UndoError::OverlapRunning {
+                    id: unit.id().to_owned(),
+                    running,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the call of a running command that changed the same files as this unit.
+    pub(super) fn running_overlap(&self, unit: &UndoUnit) -> Option<String> {
+        let live = self.store().live_folder();
+        let mut overlaps = unit.intent.overlaps.iter();
+        overlaps.find_map(|name| {
+            let header = UnitFolder::open(live.join(name)).read_header().ok()?;
+            Some(header.call)
+        })
+    }
+
+    /// Returns the changes of the units in effect that share files with the command of this folder,
+    /// by path. Of several changes of a path, the last one counts.
+    pub(crate) fn records_shared_with(
+        &self,
+        folder: &str,
+    ) -> Result<HashMap<PathBuf, PathChangeRecord>, JournalError> {
+        let units = self.units()?;
+        let is_linked = |unit: &&UndoUnit| {
+            unit.is_in_effect() && unit.intent.overlaps.iter().any(|name| name == folder)
+        };
+        let linked = units.all.iter().filter(is_linked);
+        let records = linked.flat_map(|unit| unit.swept().cloned());
+        Ok(records.map(|one| (one.path.clone(), one)).collect())
     }
 
     /// Returns the commands that are running, the oldest first.
@@ -157,6 +209,7 @@ impl CommandRecording<'_> {
         call: &WitnessedCall,
         records: &[PathChangeRecord],
         left: &[UnrestorablePath],
+        overlaps: Vec<String>,
     ) -> Result<String, JournalError> {
         let unit = self.history.new_unit(&call.call)?;
         self.history.count_swept(records);
@@ -170,6 +223,7 @@ impl CommandRecording<'_> {
             observed: true,
             about: call.about.clone(),
             keep: folder_name(folder),
+            overlaps,
             ..UndoIntent::default()
         }));
         let outcome = UndoRecord::Outcome {
@@ -224,7 +278,7 @@ impl CommandRecording<'_> {
             path: damaged,
             why: why.clone(),
         }];
-        let unit = self.record(folder, call, &[], &left)?;
+        let unit = self.record(folder, call, &[], &left, Vec::new())?;
         Ok(FinishedUnit {
             unit: Some(unit),
             left,

@@ -7,6 +7,7 @@
 mod fold;
 mod log_summary;
 mod log_tree;
+mod overlap;
 mod trees;
 mod unit;
 

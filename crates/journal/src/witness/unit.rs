@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use haft_witness::{OpenUnit, UnitFolder, UnitHeader, WitnessLog};
 
 use super::fold::{FoldedUnit, fold_unit};
+use super::overlap::SharedChanges;
 use crate::error::JournalError;
 use crate::journal::Journal;
 use crate::snapshot::{CommandChanges, is_claimed, named_left};
 use crate::stamp::now_ns;
 use crate::undo::{
-    LogMark, PathChangeRecord, RecordState, UndoHistory, UnrestorablePath, WitnessedCall,
-    unique_name,
+    LeaseGuard, LogMark, PathChangeRecord, RecordState, StoredBytes, UndoHistory, UndoLimits,
+    UnrestorablePath, WitnessedCall, unique_name,
 };
 use crate::write_grant::WriteGrant;
 
@@ -26,12 +27,25 @@ pub struct WitnessUnit {
     open: OpenUnit,
     about: String,
     begun: LogMark,
+    copies: PathBuf,
+    /// Ends its lease of stored bytes.
+    _lease: LeaseGuard,
 }
 
 impl WitnessUnit {
     /// Returns the folder of the unit.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Returns the folder of copies that the commands of the session share.
+    pub fn shared_copies(&self) -> &Path {
+        &self.copies
+    }
+
+    /// Returns the name of the unit in [`Journal::extend_storage_lease`].
+    pub fn name(&self) -> String {
+        folder_name(&self.folder)
     }
 
     /// Returns the log, for the guard.
@@ -70,11 +84,31 @@ impl Journal {
         let (folder, open) =
             UnitFolder::create(store.join(unique_name(call)), &header).map_err(failed)?;
         Ok(WitnessUnit {
+            _lease: history.lease_guard(&folder_name(&folder)),
             folder,
             open,
             about: about.to_owned(),
             begun,
+            copies: history.shared_copies_folder(),
         })
+    }
+
+    /// Returns how many more bytes the command of a unit may store: at least `needed`. `None` if the
+    /// limits of the session do not allow that, even after the oldest units were dropped.
+    pub fn extend_storage_lease(&self, unit: &str, needed: StoredBytes) -> Option<StoredBytes> {
+        self.history()?.extend_lease(unit, needed)
+    }
+
+    /// Counts bytes that the command of a unit stores regardless of the limits.
+    pub fn exceed_storage_lease(&self, unit: &str, more: StoredBytes) {
+        if let Some(history) = self.history() {
+            history.add_lease(unit, more);
+        }
+    }
+
+    /// Returns the limits of the undo journal; `None` without one.
+    pub fn undo_limits(&self) -> Option<UndoLimits> {
+        Some(self.history()?.limits())
     }
 
     /// Records what a witnessed command changed as one unit of the undo journal, under the call of
@@ -136,7 +170,8 @@ impl UndoHistory {
         begun: &LogMark,
         is_control: &dyn Fn(&Path) -> bool,
     ) -> Result<FinishedUnit, JournalError> {
-        let claimed = self.changed_since(begun)?;
+        let _recording = self.lock_recording();
+        let mut claimed = self.changed_since(begun)?;
         let recording = self.begin_recording()?;
         let folder = recording.adopt(folder)?;
         let log = match folder.read() {
@@ -148,6 +183,15 @@ impl UndoHistory {
         };
         let is_single = |path: &Path| is_control(path) || claimed.contains_key(path);
         let mut folded = fold_unit(&log, &folder, &is_single);
+        let shared = SharedChanges::find(&self.live_folder(), &folder, &log);
+        // A command whose changes are all in other records must still be named with them.
+        let has_changed = !folded.records.is_empty();
+        shared.remove_from(&mut folded);
+        let earlier = self.continue_shared(&folder, &mut folded)?;
+        let is_shared = has_changed && !(earlier.is_empty() && shared.folders.is_empty());
+        for path in earlier {
+            claimed.remove(&path);
+        }
         remove_claimed(&mut folded, &claimed);
         let left = named_left(folded.left);
         let mut finished = FinishedUnit {
@@ -155,13 +199,20 @@ impl UndoHistory {
             left,
             ..FinishedUnit::default()
         };
-        if finished.records.is_empty() && finished.left.is_empty() {
+        let is_empty = finished.records.is_empty() && finished.left.is_empty();
+        if is_empty && !is_shared {
             recording.discard(&folder);
             return Ok(finished);
         }
         recording.adopt_copies(&folded.copies)?;
         recording.copy_indexes(&folded.indexes);
-        let unit = recording.record(&folder, call, &finished.records, &finished.left)?;
+        let unit = recording.record(
+            &folder,
+            call,
+            &finished.records,
+            &finished.left,
+            shared.folders,
+        )?;
         finished.unit = Some(unit);
         drop(recording);
         self.keep_within_limits();
@@ -242,6 +293,8 @@ fn remove_claimed(folded: &mut FoldedUnit, claimed: &HashMap<PathBuf, RecordStat
     let left = &mut folded.left;
     folded.records.retain(|one| match claimed.get(&one.path) {
         None => true,
+        // It changed the path after the other unit.
+        Some(claim) if is_claimed(claim, &one.before) && !is_claimed(claim, &one.after) => true,
         Some(claim) => {
             if !is_claimed(claim, &one.after) {
                 let why = "several calls changed it at the same time";

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use haft_journal::{
     AppliedChanges, ChangeKind, ContentHash, FileChange, Journal, JournalError, UndoHistory,
@@ -410,6 +410,7 @@ fn contents_that_no_unit_needs_are_removed() {
     let desk = Desk::new();
     let limits = UndoLimits {
         bytes: 40_000,
+        min_age: Duration::ZERO,
         ..UndoLimits::default()
     };
     let folder = desk.session.path().join("undo");

@@ -96,6 +96,8 @@ pub struct SandboxSettings {
     pub withheld: Vec<String>,
     /// The files and directories in which haft stores secrets; absolute. No command reads them.
     pub own_secrets: Vec<PathBuf>,
+    /// The size in bytes of the largest file whose old content undo stores; `None` for no limit.
+    pub max_undo_bytes: Option<u64>,
 }
 
 impl Default for SandboxSettings {
@@ -125,6 +127,7 @@ impl Default for SandboxSettings {
             env: Arc::default(),
             withheld: Vec::new(),
             own_secrets: Vec::new(),
+            max_undo_bytes: None,
         }
     }
 }
@@ -302,6 +305,7 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
         masked,
         sourced: None,
         only_confined: false,
+        relies_on_undo: false,
         required: sandbox.required && profile::enabled(policy) == Some(true),
         may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
     })

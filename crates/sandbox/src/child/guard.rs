@@ -341,7 +341,9 @@ impl<'a> CommandGuard<'a> {
                     }) => {
                         self.asks = judged;
                         if let (Some(order), Some(mediator)) = (witness, &mut self.shell.mediator) {
-                            let witness = ChangeWitness::new(&order, files, plan.writable())?;
+                            let socket = self.socket.try_clone()?;
+                            let witness =
+                                ChangeWitness::new(&order, files, plan.writable(), socket)?;
                             mediator.set_witness(Some(witness));
                         }
                         let sourced = sourced.as_ref().map(OsBytes::as_slice);
@@ -356,6 +358,15 @@ impl<'a> CommandGuard<'a> {
                         let question =
                             mediator.and_then(|mediator| mediator.on_answer(id, used, permitted));
                         self.ask_about_name(question)?;
+                        self.ask_about_storage()?;
+                    }
+                    Some(GuardOrder::Storage { id, answer }) => {
+                        let mediator = self.shell.mediator.as_mut();
+                        let questions = mediator.map(|mediator| mediator.on_storage(id, answer));
+                        for question in questions.into_iter().flatten() {
+                            self.ask_about_name(Some(question))?;
+                        }
+                        self.ask_about_storage()?;
                     }
                     Some(GuardOrder::Interrupt) if !self.ended => {
                         // The pidfd prevents signalling another process with the same number.
@@ -434,7 +445,18 @@ impl<'a> CommandGuard<'a> {
             return Ok(());
         };
         let question = mediator.receive_call(self.asks)?;
-        self.ask_about_name(question)
+        self.ask_about_name(question)?;
+        self.ask_about_storage()
+    }
+
+    /// Asks our process about files that could not be stored.
+    fn ask_about_storage(&mut self) -> io::Result<()> {
+        let mediator = self.shell.mediator.as_mut();
+        let questions = mediator.map(Mediator::take_storage_questions);
+        for (id, file) in questions.into_iter().flatten() {
+            protocol::write(&mut self.socket, &GuardEvent::CannotStore { id, file })?;
+        }
+        Ok(())
     }
 
     fn ask_about_name(&mut self, question: Option<(u32, NameUse)>) -> io::Result<()> {

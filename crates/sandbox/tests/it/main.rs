@@ -25,4 +25,5 @@ mod running;
 mod scenarios;
 mod setting;
 mod soak;
+mod storage;
 mod witness;

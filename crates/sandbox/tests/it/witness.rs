@@ -4,21 +4,32 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use haft_sandbox::{CommandOutput, Mechanism, ShellCommand, WitnessLimits, WitnessRequest};
+use haft_sandbox::{
+    CommandOutput, Mechanism, ShellCommand, StoragePolicy, WitnessLimits, WitnessRequest,
+};
 use haft_witness::{KeptWay, OpenUnit, UnitFolder, UnitHeader, WitnessedChange, WitnessedKind};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::setting::{LONG, Place};
 
 /// A witnessed command that has ended.
-struct Witnessed {
-    text: String,
+pub(crate) struct Witnessed {
+    pub(crate) text: String,
     failure: Option<String>,
-    folder: UnitFolder,
+    pub(crate) folder: UnitFolder,
     changes: Vec<WitnessedChange>,
     is_complete: bool,
+}
+
+/// What a guard may store, and how it asks for more.
+#[derive(Default)]
+pub(crate) struct WitnessSetup {
+    pub(crate) limits: WitnessLimits,
+    pub(crate) policy: Option<Arc<dyn StoragePolicy>>,
+    pub(crate) copies: Option<PathBuf>,
 }
 
 /// Runs a command with a witness. `None` if none can be had here.
@@ -27,6 +38,14 @@ async fn run(place: &Place, text: &str) -> Option<Witnessed> {
 }
 
 async fn run_with(place: &Place, text: &str, limits: WitnessLimits) -> Option<Witnessed> {
+    let setup = WitnessSetup {
+        limits,
+        ..WitnessSetup::default()
+    };
+    run_in(place, text, setup).await
+}
+
+pub(crate) async fn run_in(place: &Place, text: &str, setup: WitnessSetup) -> Option<Witnessed> {
     let store = place.path("store");
     fs::create_dir_all(&store).unwrap();
     place.sandbox.set_witness_store(Some(store.clone()));
@@ -49,7 +68,9 @@ async fn run_with(place: &Place, text: &str, limits: WitnessLimits) -> Option<Wi
         log: log.try_clone().unwrap(),
         objects: folder.objects(),
         roots: vec![place.project()],
-        limits,
+        limits: setup.limits,
+        copies: setup.copies,
+        policy: setup.policy,
     };
     let command = ShellCommand {
         text: text.to_owned(),
@@ -63,11 +84,15 @@ async fn run_with(place: &Place, text: &str, limits: WitnessLimits) -> Option<Wi
     let mut running = started.await.unwrap();
     let mut output = CommandOutput::take(&mut running.output);
     let mut bytes = Vec::new();
-    timeout(LONG, output.read_to_end(&mut bytes))
-        .await
-        .unwrap()
-        .unwrap();
-    timeout(LONG, running.wait_until_finished()).await.unwrap();
+    // The handle answers questions of the guard while it waits.
+    let both = async {
+        tokio::join!(
+            output.read_to_end(&mut bytes),
+            running.wait_until_finished()
+        )
+    };
+    let (read, ()) = timeout(LONG, both).await.unwrap();
+    read.unwrap();
     let log = folder.read().unwrap();
     Some(Witnessed {
         text: String::from_utf8_lossy(&bytes).into_owned(),
@@ -92,7 +117,7 @@ impl Witnessed {
     }
 
     /// The files that changed, each with how it was stored and its stored content.
-    fn files(&self, place: &Place) -> Vec<(String, Option<KeptWay>, String)> {
+    pub(crate) fn files(&self, place: &Place) -> Vec<(String, Option<KeptWay>, String)> {
         let files = self.changes.iter().filter_map(|change| match change {
             WitnessedChange::Object {
                 path,
@@ -118,7 +143,7 @@ fn below(place: &Place, path: &Path) -> String {
     below.display().to_string()
 }
 
-fn write(place: &Place, name: &str, text: &str) -> PathBuf {
+pub(crate) fn write(place: &Place, name: &str, text: &str) -> PathBuf {
     let path = place.project().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
@@ -266,12 +291,12 @@ async fn a_file_over_the_limit_is_named_and_the_command_continues() {
 }
 
 #[tokio::test]
-async fn a_command_cannot_reach_its_log_or_the_stored_files() {
+async fn w22_a_command_cannot_reach_its_log_or_the_stored_files() {
     let place = Place::new();
     write(&place, "a", "old");
     let store = place.path("store");
     let text = format!(
-        "echo new > a; for f in {0}/0/log {0}/0/objects/1 {0}/0/objects/new; do echo x >> $f; rm -f $f; \
+        "echo new > a; for f in {0}/0/log {0}/0/objects/1 {0}/0/objects/new {0}/.copies/x; do echo x >> $f; rm -f $f; \
          ln a $f; mv a $f; done; ls /proc/$PPID/fd 2>&1 | head -1; for fd in /proc/self/fd/*; do readlink $fd; done",
         store.display()
     );

@@ -12,11 +12,13 @@ use haft_contract::{
     CallContext, CallId, Confinement, ConfinementProfile, ControlFiles, ToolError,
 };
 use haft_journal::{
-    CommandBaseline, CommandChanges, Journal, SnapshotScope, WitnessUnit, WriteGrant,
+    CommandBaseline, CommandChanges, Journal, SnapshotScope, StoredBytes, WitnessUnit, WriteGrant,
 };
 use haft_sandbox::{CommandEnd, WitnessLimits, WitnessRequest};
 use haft_shell::{Analysis, Effect};
+use tokio::sync::watch;
 
+use super::{host_questions::NamedCall, storage_questions::StorageQuestions};
 use crate::{blocking::blocking, paths::shown};
 
 /// The maximum number of files that a result names.
@@ -38,6 +40,8 @@ enum BaselineKind {
         /// The directories whose changes the guard records.
         roots: Vec<PathBuf>,
         limits: WitnessLimits,
+        /// Decides about files that cannot be stored.
+        questions: Arc<StorageQuestions>,
     },
 }
 
@@ -105,12 +109,21 @@ impl ChangeBaseline {
         matches!(self.before, BaselineKind::Witness { .. })
     }
 
+    /// Returns the number of open questions to the user about files that cannot be stored.
+    pub(crate) fn open_questions(&self) -> Option<watch::Receiver<usize>> {
+        match &self.before {
+            BaselineKind::Witness { questions, .. } => Some(questions.open_questions()),
+            BaselineKind::Scan(_) => None,
+        }
+    }
+
     /// Returns the request to record the command's changes, for its guard.
     pub(crate) fn witness_request(&self) -> Result<Option<WitnessRequest>, ToolError> {
         let BaselineKind::Witness {
             unit,
             roots,
             limits,
+            questions,
         } = &self.before
         else {
             return Ok(None);
@@ -125,6 +138,8 @@ impl ChangeBaseline {
             objects: unit.folder().join("objects"),
             roots: roots.clone(),
             limits: *limits,
+            copies: Some(unit.shared_copies().to_path_buf()),
+            policy: Some(Arc::clone(questions) as _),
         }))
     }
 }
@@ -138,11 +153,12 @@ pub(crate) fn witnessed_roots(confinement: &Confinement) -> Vec<PathBuf> {
 }
 
 /// Prepares the record of a command's changes by its guard. Returns `None` without a journal, or if the
-/// record cannot be created.
+/// record cannot be created. `named` is the call, for questions about files that cannot be stored.
 pub(crate) async fn begin_witness(
     roots: Vec<PathBuf>,
     command: &str,
     cx: &CallContext,
+    named: NamedCall,
 ) -> Result<Option<ChangeBaseline>, ToolError> {
     let Ok(journal) = cx.services.get::<Journal>() else {
         return Ok(None);
@@ -150,37 +166,35 @@ pub(crate) async fn begin_witness(
     let (call, cwd, about) = (cx.call, Arc::clone(&cx.cwd), command.to_owned());
     let limits = cx.services.get::<WitnessLimits>();
     let limits = limits.map_or_else(|_| WitnessLimits::default(), |limits| *limits);
-    blocking(move || {
-        let unit = journal.begin_witness(&call.to_string(), "Bash", &about, &roots);
+    let store = Arc::clone(&journal);
+    let begun = blocking(move || {
+        let unit = store.begin_witness(&call.to_string(), "Bash", &about, &roots);
         // If that fails, the directories are scanned instead.
         let unit = unit.ok()?;
-        Some(ChangeBaseline {
-            before: BaselineKind::Witness {
-                limits: free_limits(limits, unit.folder()),
-                unit,
-                roots,
-            },
-            journal,
-            call,
-            cwd,
-        })
-    })
-    .await
-}
-
-/// Returns limits that leave 1 GiB or 2 % of the disk free, and pin at most a quarter of what is free.
-fn free_limits(limits: WitnessLimits, folder: &Path) -> WitnessLimits {
-    let Ok(disk) = rustix::fs::statvfs(folder) else {
-        return limits;
+        let lease = store.extend_storage_lease(&unit.name(), StoredBytes::default());
+        Some((unit, lease.unwrap_or_default(), roots))
+    });
+    let Some((unit, lease, roots)) = begun.await? else {
+        return Ok(None);
     };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let reserve = (disk.f_blocks.saturating_mul(disk.f_frsize) / 50).max(1 << 30);
-    WitnessLimits {
-        copy_bytes: limits.copy_bytes.min(free.saturating_sub(reserve)),
-        file_bytes: limits.file_bytes,
-        pin_bytes: limits.pin_bytes.min(free / 4),
-        log_bytes: limits.log_bytes,
-    }
+    let relies_on_undo = cx.permissions.confinement.relies_on_undo;
+    let unit_in_journal = (Arc::clone(&journal), unit.name());
+    let questions = StorageQuestions::new(unit_in_journal, limits, cx, named, relies_on_undo);
+    Ok(Some(ChangeBaseline {
+        before: BaselineKind::Witness {
+            limits: WitnessLimits {
+                copy_bytes: lease.copied,
+                pin_bytes: lease.pinned,
+                ..limits
+            },
+            unit,
+            roots,
+            questions: Arc::new(questions),
+        },
+        journal,
+        call,
+        cwd,
+    }))
 }
 
 /// Records the state of the directories that the command may change, except `own`: the folders of
@@ -237,12 +251,16 @@ pub(crate) async fn record_changes(
     let ticket = WriteGrant::unconfined(call.to_string(), "Bash");
     blocking(move || {
         let is_control = |path: &Path| control.is_control_file(path);
+        let mut notes = Vec::new();
         let is_witnessed = matches!(before, BaselineKind::Witness { .. });
         let mut changed = match before {
             BaselineKind::Scan(before) => {
                 journal.after_command(*before, &ticket, &command, &is_control)
             }
-            BaselineKind::Witness { unit, .. } => {
+            BaselineKind::Witness {
+                unit, questions, ..
+            } => {
+                notes.extend(questions.refused_note());
                 journal.finish_witness(unit, &ticket, &is_control)
             }
         };
@@ -250,7 +268,6 @@ pub(crate) async fn record_changes(
             changed.uncovered.get_or_insert(why);
         }
         let undo = UndoCoverage::new(&changed, is_witnessed, &cwd);
-        let mut notes = Vec::new();
         if is_witnessed && let Some(UndoCoverage::Partial(why) | UndoCoverage::None(why)) = &undo {
             notes.push(format!(
                 "Undo does not cover everything that the command changed: {why}."

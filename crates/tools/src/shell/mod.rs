@@ -32,6 +32,7 @@ mod job;
 mod limits;
 mod monitor;
 mod output_mask;
+mod paused_timeout;
 pub(crate) mod ports;
 pub(crate) mod profile;
 mod program;
@@ -44,6 +45,7 @@ mod service;
 #[cfg(feature = "browser")]
 pub(crate) mod session_ports;
 mod snapshot;
+mod storage_questions;
 mod task_output;
 mod task_stop;
 mod tasks;

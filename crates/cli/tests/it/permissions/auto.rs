@@ -15,7 +15,7 @@ use crate::{
 const READING: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// A trusted project. `None` where commands cannot be confined as the mode needs it.
-fn trusted(files: &[(&str, &str)]) -> Option<Place> {
+pub(super) fn trusted(files: &[(&str, &str)]) -> Option<Place> {
     let place = Place::new(files);
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_haft"));
     if haft_sandbox::strongest(program, place.dir.path()) >= haft_sandbox::Mechanism::Reduced {
@@ -27,7 +27,7 @@ fn trusted(files: &[(&str, &str)]) -> Option<Place> {
 }
 
 /// Runs a scripted model headless in this mode.
-fn headless(place: &Place, mode: &str, turns: &Value) -> Ran {
+pub(super) fn headless(place: &Place, mode: &str, turns: &Value) -> Ran {
     let mut command = scripted(&place.path("work"), turns);
     command
         .env("HOME", place.path("home"))
@@ -41,12 +41,12 @@ fn init(ran: &Ran) -> Value {
     lines(ran).swap_remove(0)
 }
 
-fn bash(command: &str) -> Value {
+pub(super) fn bash(command: &str) -> Value {
     call("Bash", json!({ "command": command }))
 }
 
 /// Returns the texts of all results, in order.
-fn results(messages: &[Value]) -> Vec<(String, Value)> {
+pub(super) fn results(messages: &[Value]) -> Vec<(String, Value)> {
     let users = messages.iter().filter(|message| message["type"] == "user");
     users
         .map(|message| {

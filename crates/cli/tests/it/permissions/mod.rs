@@ -9,6 +9,7 @@
 //! - `tables`: every entry of the tables of stores and control files
 //! - `settings`: files of the user and of the project around real calls
 //! - `trust`: what waits for it; `written`: local settings and who wrote them
+//! - `undo_limits`: files that undo cannot store
 //! - `doctor`: all of that at a glance; `rule_tools`: trials and checks of rules
 
 #[cfg(target_os = "linux")]
@@ -32,6 +33,8 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod tables;
 mod trust;
+#[cfg(target_os = "linux")]
+mod undo_limits;
 mod written;
 
 use std::{fs, path::PathBuf, process::Command};

@@ -124,6 +124,17 @@ impl UndoHistory {
                 wanted.insert(&one.path);
             }
         }
+        for other in units.together(unit) {
+            let shared = other.swept().any(|one| wanted.contains(one.path.as_path()));
+            if shared && other.id() != unit.id() {
+                return Err(UndoError::OnlyTogether {
+                    id: unit.id().to_owned(),
+                    other: other.id().to_owned(),
+                }
+                .into());
+            }
+        }
+        self.check_overlaps_ended(&[unit])?;
         let only = |path: &Path| wanted.contains(path);
         self.undo_swept(ticket, &[unit], UndoMode::Apply, Some(&only), true)
     }

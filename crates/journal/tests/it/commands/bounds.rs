@@ -209,6 +209,7 @@ fn the_oldest_commands_are_dropped_for_room() {
     let folder = desk.session.path().join("undo");
     let few = UndoLimits {
         bytes: 3 << 20,
+        min_age: Duration::ZERO,
         ..UndoLimits::default()
     };
     desk.journal = Journal::new(None).with_undo(&folder).with_undo_limits(few);

@@ -195,7 +195,15 @@ fn litter(folder: &Path) -> Vec<String> {
         true => Tree::of(&undo),
         false => return Vec::new(),
     };
-    let known = [".ignore", "log.jsonl", "blobs", "live", "keep"].map(Path::new);
+    let known = [
+        ".ignore",
+        "log.jsonl",
+        "blobs",
+        "live",
+        "live/.copies",
+        "keep",
+    ];
+    let known = known.map(Path::new);
     let names = tree.names().filter(|path| {
         let is_kept = path.parent() == Some(Path::new("blobs"))
             && log.contains(path.file_name().unwrap().to_str().unwrap());

@@ -46,6 +46,12 @@ pub(crate) struct TestGuard {
     pub(crate) missing: Option<String>,
 }
 
+/// The time in nanoseconds; later calls get a later one.
+fn now() -> u64 {
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap();
+    u64::try_from(now.as_nanos()).unwrap()
+}
+
 type Carried = Result<(), Killed>;
 
 impl TestGuard {
@@ -68,6 +74,7 @@ impl TestGuard {
     fn line(&mut self, change: WitnessedChange) -> Carried {
         self.number += 1;
         let line = encode(&LogLine {
+            time: now(),
             number: self.number as u64,
             change,
         })

@@ -3,6 +3,8 @@
 //! - `guard`: a model of the guard; `random`: any sequence of calls; `vectors`: single commands
 
 mod guard;
+mod leases;
+mod overlap;
 mod random;
 mod vectors;
 

@@ -256,7 +256,8 @@ pub(crate) fn list_recovered(history: &UndoHistory) -> Vec<UnitSummary> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let listed = history.list(10).unwrap();
-        let mut live = fs::read_dir(history.folder().join("live")).unwrap();
+        let live = fs::read_dir(history.folder().join("live")).unwrap();
+        let mut live = live.filter(|one| one.as_ref().unwrap().file_name() != ".copies");
         if live.next().is_none() || Instant::now() >= deadline {
             return listed;
         }

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use haft_journal::{
     CommandChanges, Journal, JournalError, UndoHistory, UndoLimits, UndoMode, UndoOutcome,
@@ -565,7 +566,8 @@ fn large_created_directories_are_one_record() {
 fn pinned_files_are_dropped_with_the_oldest_units_only() {
     let desk = Desk::new();
     let limits = UndoLimits {
-        pinned: Some(2_500),
+        pinned: 2_500,
+        min_age: Duration::ZERO,
         ..UndoLimits::default()
     };
     let mut desk = desk;

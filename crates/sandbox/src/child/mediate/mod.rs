@@ -12,6 +12,7 @@
 //! - `ask`: questions about guarded names
 //! - `perform`: carries calls out; `create`, `rename`, `metadata`: some kinds of calls
 //! - `witness`: stores the old state of everything that changes, for undo
+//! - `storage_waits`: calls that wait because a file could not be stored
 //! - `connect`: makes connections for the command
 //! - `created_files`: the files that the command has created, and the paths that it must not change
 //! - `refused_writes`: the writes that were refused
@@ -25,6 +26,7 @@ mod metadata;
 mod perform;
 mod refused_writes;
 mod rename;
+mod storage_waits;
 mod witness;
 
 use std::{
@@ -41,9 +43,11 @@ use self::{
     connect::MediatedConnection,
     created_files::{CreatedFiles, ImmutablePaths},
     refused_writes::RefusedWrites,
+    storage_waits::StorageWaits,
+    witness::UnstoredObject,
 };
 use crate::{
-    GuardedNames, NameAction, NameUse, RefusedWrite, SandboxProfile,
+    GuardedNames, NameAction, NameUse, RefusedWrite, SandboxProfile, StorageAnswer, UnstoredFile,
     fork::{ForkSide, fork},
     notify::{self, NotifiedCall, NotifyReply},
     protocol::SandboxPlan,
@@ -72,6 +76,8 @@ pub(super) struct Mediator {
     exclusive: VecDeque<ParkedCall>,
     /// The question about an exclusive call that is not answered yet.
     asking: Option<u32>,
+    /// Calls that wait because a file could not be stored for undo.
+    storing: StorageWaits,
 }
 
 /// A call that waits, with the decisions about the names that it uses. Decisions are not reused for other
@@ -96,6 +102,8 @@ enum MediationOutcome {
     Connects(MediatedConnection),
     /// Our process must decide about this use first.
     Ask(NameUse),
+    /// Our process must decide about this file first, which could not be stored.
+    Store(UnstoredObject),
 }
 
 impl Mediator {
@@ -121,6 +129,7 @@ impl Mediator {
             next: 0,
             exclusive: VecDeque::new(),
             asking: None,
+            storing: StorageWaits::default(),
         }
     }
 
@@ -196,6 +205,37 @@ impl Mediator {
         question
     }
 
+    /// Returns the new questions about files that could not be stored.
+    pub(super) fn take_storage_questions(&mut self) -> Vec<(u32, UnstoredFile)> {
+        self.storing.take_questions()
+    }
+
+    /// Receives the answer of our process about a file that could not be stored, and carries out the
+    /// calls that waited for it. Names are decided again, because other calls were carried out since.
+    pub(super) fn on_storage(&mut self, id: u32, answer: StorageAnswer) -> Vec<(u32, NameUse)> {
+        let Some((file, calls)) = self.storing.take_calls(id) else {
+            return Vec::new();
+        };
+        if let Some(witness) = &self.witness {
+            witness.on_answer(file, answer);
+        }
+        let permits = HashMap::new;
+        let calls = calls.into_iter().map(|call| ParkedCall {
+            call,
+            permits: permits(),
+        });
+        let mut questions = Vec::new();
+        for parked in calls {
+            // Only one exclusive question may be open.
+            if self.is_busy() {
+                self.exclusive.push_back(parked);
+                continue;
+            }
+            questions.extend(self.carry_out(parked, true));
+        }
+        questions
+    }
+
     /// Carries a call out and answers it. Returns a question if our process must decide first.
     fn carry_out(&mut self, parked: ParkedCall, can_ask: bool) -> Option<(u32, NameUse)> {
         let call = parked.call;
@@ -212,6 +252,10 @@ impl Mediator {
                 self.asking = exclusive.then_some(self.next);
                 self.parked.insert(self.next, parked);
                 return Some((self.next, used));
+            }
+            MediationOutcome::Store(file) => {
+                self.storing.hold(file, call);
+                return None;
             }
             MediationOutcome::Answered(answer) => answer,
             MediationOutcome::File {

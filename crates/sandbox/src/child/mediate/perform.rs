@@ -20,10 +20,11 @@ use rustix::{
 };
 
 use super::{
-    MediationOutcome, Mediator,
+    MediationOutcome, Mediator, REFUSED,
     caller::{CallingThread, exists, low, own_descriptor, real, reopen},
     metadata::{MetadataChange, MetadataTarget, TimeFormat},
     refused_writes::unseen,
+    witness::{StorageStop, UnstoredObject},
 };
 use crate::{
     NameAction, NameUse,
@@ -42,11 +43,22 @@ pub(super) enum MediationStop {
     Failed(Errno),
     /// Our process must decide about this use first.
     Ask(NameUse),
+    /// Our process must decide about this file first, which could not be stored.
+    Store(UnstoredObject),
 }
 
 impl From<Errno> for MediationStop {
     fn from(errno: Errno) -> Self {
         Self::Failed(errno)
+    }
+}
+
+impl From<StorageStop> for MediationStop {
+    fn from(stop: StorageStop) -> Self {
+        match stop {
+            StorageStop::Ask(file) => Self::Store(file),
+            StorageStop::Refused => Self::Failed(REFUSED),
+        }
     }
 }
 
@@ -74,6 +86,7 @@ pub(super) fn carry_out(
         Err(MediationStop::Continue) => MediationOutcome::Answered(NotifyReply::Continue),
         Err(MediationStop::Failed(errno)) => MediationOutcome::Answered(NotifyReply::Failed(errno)),
         Err(MediationStop::Ask(used)) => MediationOutcome::Ask(used),
+        Err(MediationStop::Store(file)) => MediationOutcome::Store(file),
     }
 }
 
@@ -438,7 +451,7 @@ impl<'a> CallMediation<'a> {
         }
         let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
         if kind == FileType::RegularFile && writes {
-            self.content_changes(&handle, &path);
+            self.content_changes(&handle, &path)?;
         }
         let file = self.make(|| reopen(&handle, reopen_flags, mode))?;
         Ok(self.file(file, flags))
@@ -463,9 +476,10 @@ impl<'a> CallMediation<'a> {
     }
 
     /// Stores the old content of a file for undo.
-    fn content_changes(&self, file: &OwnedFd, path: &Path) {
-        if let Some(witness) = &self.mediator.witness {
-            witness.content_changes(file, path);
+    fn content_changes(&self, file: &OwnedFd, path: &Path) -> Result<(), MediationStop> {
+        match &self.mediator.witness {
+            Some(witness) => Ok(witness.content_changes(file, path)?),
+            None => Ok(()),
         }
     }
 
@@ -492,7 +506,7 @@ impl<'a> CallMediation<'a> {
         }
         self.inside(&path, false)?;
         self.ask(&path, NameAction::Change, false)?;
-        self.content_changes(&handle, &path);
+        self.content_changes(&handle, &path)?;
         self.done(|| {
             let file = reopen(&handle, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
             ftruncate(&file, length)

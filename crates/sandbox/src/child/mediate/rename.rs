@@ -37,18 +37,19 @@ impl CallMediation<'_> {
         // A directory that can be removed is empty, so its contents need no check.
         self.check_removal(&place, false)?;
         let known = self.mediator.created.known(&place);
-        self.entry_goes(&place);
+        self.entry_goes(&place)?;
         let done = self.done(|| unlinkat(&place.directory, &*place.name, flags))?;
         self.mediator.created.remove(known);
         Ok(done)
     }
 
     /// Stores the old entry of a name, and the file that is about to lose this name, for undo.
-    fn entry_goes(&self, place: &NameLocation) {
+    fn entry_goes(&self, place: &NameLocation) -> Result<(), MediationStop> {
         if let Some(witness) = &self.mediator.witness {
             witness.name_changes(place);
-            witness.entry_goes(place);
+            witness.entry_goes(place)?;
         }
+        Ok(())
     }
 
     /// Moves an entry, and stores for undo what the move replaces. `directory`: a directory moves.
@@ -67,7 +68,7 @@ impl CallMediation<'_> {
         witness.name_changes(source);
         witness.name_changes(target);
         if !exchange {
-            witness.entry_goes(target);
+            witness.entry_goes(target)?;
         }
         let line = directory
             .then(|| witness.directory_moves(source, target, exchange))
@@ -171,8 +172,8 @@ impl CallMediation<'_> {
         match contents {
             Some(contents) => {
                 let known = self.mediator.created.known(&target);
-                self.entry_goes(&source);
-                self.entry_goes(&target);
+                self.entry_goes(&source)?;
+                self.entry_goes(&target)?;
                 let done = self.done(|| replace(&source, &target, &contents))?;
                 self.mediator.created.remove(known);
                 self.record_created(&target, directory);

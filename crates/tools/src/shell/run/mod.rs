@@ -21,7 +21,10 @@ use haft_contract::{
 use haft_sandbox::{CommandEnd, ExitKind, NamePolicy, ShellCommand};
 use haft_shell::Analysis;
 use serde_json::Value;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
 
 use super::{
     ShellService,
@@ -36,6 +39,7 @@ use super::{
     limits::CommandLimits,
     monitor::LineQueue,
     output_mask::OutputMask,
+    paused_timeout::PausedTimeout,
     profile, refused_writes,
     sandbox_refusals::SandboxRefusal,
     service::WaitingCallGuard,
@@ -228,7 +232,9 @@ impl<'a> CommandRun<'a> {
             if self.input.run_in_background && self.has_background() {
                 return self.in_background(due).await;
             }
-            let waited = self.wait(&due.job, &detach).await;
+            let questions = due.watched.as_ref();
+            let questions = questions.and_then(ChangeBaseline::open_questions);
+            let waited = self.wait(&due.job, &detach, questions).await;
             let WaitOutcome::Ended(ended) = waited else {
                 drop(detach);
                 return self.not_ended(due, waited).await;
@@ -285,7 +291,8 @@ impl<'a> CommandRun<'a> {
         if self.shell.can_witness(confinement).await? {
             let roots = change_tracking::witnessed_roots(confinement);
             let command = &self.input.command;
-            let witness = change_tracking::begin_witness(roots, command, self.cx).await?;
+            let witness =
+                change_tracking::begin_witness(roots, command, self.cx, self.named()).await?;
             if witness.is_some() {
                 return Ok(witness);
             }
@@ -357,13 +364,19 @@ impl<'a> CommandRun<'a> {
         sessions.or_else(|| users().filter(is_there))
     }
 
-    async fn wait(&self, job: &CommandJob, detach: &WaitingCallGuard<'_>) -> WaitOutcome {
+    /// Waits for a command. While one of its `questions` is open, its timeout is paused.
+    async fn wait(
+        &self,
+        job: &CommandJob,
+        detach: &WaitingCallGuard<'_>,
+        questions: Option<watch::Receiver<usize>>,
+    ) -> WaitOutcome {
         let longest = self.limits.foreground(self.input.timeout);
         let mut told = 0;
         let is_followed = !self.cx.progress.is_silent();
         let mut ticks = interval(PROGRESS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let over = sleep(longest);
+        let over = PausedTimeout::new(longest, questions).wait();
         tokio::pin!(over);
         loop {
             tokio::select! {

@@ -3,9 +3,11 @@
 //!
 //! Files and names that the command itself created are not recorded: undo removes them. A file that
 //! loses a name is stored by a hard link, which takes the same time for every size. A file that is
-//! opened for writing is copied.
+//! opened for writing is copied, unless the session has a copy of the same state.
+//!
+//! If a limit or an error prevents that, the call waits for an answer of our process.
 
-mod kept_files;
+mod stored_files;
 
 use std::{
     cell::RefCell,
@@ -15,7 +17,7 @@ use std::{
     io::{self, Write},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::ffi::OsStrExt,
+        unix::{ffi::OsStrExt, net::UnixStream},
     },
     path::{Path, PathBuf},
 };
@@ -27,14 +29,15 @@ use haft_witness::{
 use rustix::{
     fs::{CWD, OFlags, getxattr, listxattr, readlinkat},
     io::Errno,
+    time::{ClockId, clock_gettime},
 };
 
-use self::kept_files::KeptFiles;
+use self::stored_files::{StorageDecision, StorageProblem, StoredFiles};
 use super::{
     caller::handle_path,
     perform::{NameLocation, open_handle},
 };
-use crate::protocol::WitnessOrder;
+use crate::{StorageAnswer, UnstoredFile, protocol::WitnessOrder};
 
 /// The maximum size of the list of extended attributes of a file, and of a value, in the kernel.
 const MAX_XATTR: usize = 64 << 10;
@@ -44,7 +47,27 @@ pub(in crate::child) struct ChangeWitness {
     log: RefCell<WitnessLogWriter>,
     roots: Vec<WitnessRoot>,
     seen: RefCell<SeenFiles>,
-    kept: KeptFiles,
+    stored: StoredFiles,
+    /// Whether our process answers questions about files that cannot be stored.
+    asks: bool,
+    /// The answers about files.
+    decisions: RefCell<HashMap<FileId, StorageDecision>>,
+}
+
+/// The reason why a call is not carried out now.
+#[derive(Debug)]
+pub(super) enum StorageStop {
+    /// Our process must decide about this file first.
+    Ask(UnstoredObject),
+    /// Our process refused the change, because undo would not cover it.
+    Refused,
+}
+
+/// A file that could not be stored.
+#[derive(Debug)]
+pub(super) struct UnstoredObject {
+    pub(super) id: FileId,
+    pub(super) file: UnstoredFile,
 }
 
 /// A writable directory.
@@ -104,16 +127,19 @@ impl SeenFiles {
 
 impl ChangeWitness {
     /// Creates the witness for an order, which names the recorded directories. `files` are the log,
-    /// the directory of stored files, and the recorded directories. `writable` are all directories
-    /// in which the command may write.
+    /// the directory of stored files, that of shared copies if there is one, and the recorded
+    /// directories. `writable` are all directories in which the command may write. `socket` leads to
+    /// our process.
     pub(in crate::child) fn new(
         order: &WitnessOrder,
         files: Vec<OwnedFd>,
         writable: &[PathBuf],
+        socket: UnixStream,
     ) -> io::Result<Self> {
         let mut files = files.into_iter();
         let mut next = || files.next().ok_or(io::ErrorKind::NotFound);
         let (log, objects) = (next()?, next()?);
+        let copies = order.has_copies.then(&mut next).transpose()?;
         let mut roots: Vec<WitnessRoot> = writable
             .iter()
             .map(|path| WitnessRoot {
@@ -139,8 +165,57 @@ impl ChangeWitness {
             }),
             roots,
             seen: RefCell::default(),
-            kept: KeptFiles::new(objects, order.limits),
+            stored: StoredFiles::new(objects, copies, order.limits, socket),
+            asks: order.asks,
+            decisions: RefCell::default(),
         })
+    }
+
+    /// Applies the answer of our process about a file.
+    pub(super) fn on_answer(&self, id: FileId, answer: StorageAnswer) {
+        let decision = match answer {
+            StorageAnswer::Lease(lease) => return self.stored.add_lease(lease),
+            StorageAnswer::Copy => StorageDecision::Copy,
+            StorageAnswer::Skip(why) => StorageDecision::Skip(why),
+            StorageAnswer::Refuse => StorageDecision::Refuse,
+        };
+        self.decisions.borrow_mut().insert(id, decision);
+    }
+
+    /// Returns what the log contains about a file that could not be stored: the reason. Otherwise
+    /// the call waits or fails.
+    fn decided(
+        &self,
+        entry: &WitnessedEntry,
+        path: &Path,
+        problem: StorageProblem,
+    ) -> Result<String, StorageStop> {
+        if !self.asks {
+            return Ok(problem.text);
+        }
+        match self.decisions.borrow().get(&entry.id) {
+            Some(StorageDecision::Skip(why)) => Ok(why.clone()),
+            Some(StorageDecision::Refuse) => Err(StorageStop::Refused),
+            // The copy failed after the decision to make it.
+            Some(StorageDecision::Copy) if problem.error.is_some() => Err(StorageStop::Refused),
+            Some(StorageDecision::Copy) | None => Err(StorageStop::Ask(UnstoredObject {
+                id: entry.id,
+                file: UnstoredFile {
+                    path: path.to_path_buf(),
+                    link_bytes: problem.link_bytes,
+                    copy_bytes: problem.copy_bytes,
+                    error: problem.error,
+                },
+            })),
+        }
+    }
+
+    /// Returns whether our process decided that this file is copied regardless of the limits.
+    fn must_copy(&self, id: FileId) -> bool {
+        matches!(
+            self.decisions.borrow().get(&id),
+            Some(StorageDecision::Copy)
+        )
     }
 
     /// Records that all processes of the command have exited. Returns the reason why the log is not
@@ -178,37 +253,40 @@ impl ChangeWitness {
     }
 
     /// Records a file that is about to lose a name: it is removed, or another file replaces it.
-    pub(super) fn entry_goes(&self, place: &NameLocation) {
+    pub(super) fn entry_goes(&self, place: &NameLocation) -> Result<(), StorageStop> {
         let Some(root) = self.root_above(&place.path) else {
-            return;
+            return Ok(());
         };
         let Some(mut entry) = WitnessedEntry::from_entry(&place.directory, &place.name) else {
-            return;
+            return Ok(());
         };
         let mut seen = self.seen.borrow_mut();
         if seen.created.contains(&entry.id) {
-            return;
+            return Ok(());
         }
+        let must_copy = self.must_copy(entry.id);
         let (kept, missing) = match entry.kind {
             WitnessedKind::File if seen.files.get(&entry.id) == Some(&true) => {
                 // The other names show the new content. A link keeps the file itself, so that undo
                 // changes all names.
                 if entry.links == 1 {
-                    return;
+                    return Ok(());
                 }
-                (self.kept.link_removed(place, &entry, root), None)
+                (self.stored.link_removed(place, &entry, root).ok(), None)
             }
-            WitnessedKind::File => match self.kept.keep_removed(place, &entry, root) {
-                Ok(kept) => {
-                    if kept.way == KeptWay::Copy {
-                        seen.files.insert(entry.id, true);
-                        entry.xattrs = xattrs_of_entry(place);
+            WitnessedKind::File => {
+                match self.stored.store_removed(place, &entry, root, must_copy) {
+                    Ok(kept) => {
+                        if kept.way == KeptWay::Copy {
+                            seen.files.insert(entry.id, true);
+                            entry.xattrs = xattrs_of_entry(place);
+                        }
+                        (Some(kept), None)
                     }
-                    (Some(kept), None)
+                    Err(problem) => (None, Some(self.decided(&entry, &place.path, problem)?)),
                 }
-                Err(why) => (None, Some(why)),
-            },
-            WitnessedKind::Directory if seen.files.contains_key(&entry.id) => return,
+            }
+            WitnessedKind::Directory if seen.files.contains_key(&entry.id) => return Ok(()),
             WitnessedKind::Directory => {
                 seen.files.insert(entry.id, false);
                 entry.xattrs = xattrs_of_entry(place);
@@ -218,7 +296,7 @@ impl ChangeWitness {
             WitnessedKind::Link
             | WitnessedKind::Pipe
             | WitnessedKind::Socket
-            | WitnessedKind::Device => return,
+            | WitnessedKind::Device => return Ok(()),
         };
         self.write(WitnessedChange::Object {
             path: OsBytes::from(&*place.path),
@@ -227,35 +305,37 @@ impl ChangeWitness {
             kept,
             missing,
         });
+        Ok(())
     }
 
     /// Records a file whose content is about to change.
-    pub(super) fn content_changes(&self, file: &OwnedFd, path: &Path) {
+    pub(super) fn content_changes(&self, file: &OwnedFd, path: &Path) -> Result<(), StorageStop> {
         if self.root_of(path).is_none() {
-            return;
+            return Ok(());
         }
         let Some(mut entry) = WitnessedEntry::from_entry(file, OsStr::new("")) else {
-            return;
+            return Ok(());
         };
         let mut seen = self.seen.borrow_mut();
         if seen.created.contains(&entry.id) {
-            return;
+            return Ok(());
         }
-        let known = seen.files.insert(entry.id, true);
+        let known = seen.files.get(&entry.id).copied();
+        let (kept, missing) = match known {
+            Some(true) => (None, None),
+            _ => match self.stored.copy(file, path, self.must_copy(entry.id)) {
+                Ok(kept) => (Some(kept), None),
+                Err(problem) => (None, Some(self.decided(&entry, path, problem)?)),
+            },
+        };
+        seen.files.insert(entry.id, true);
         let is_new_path = seen.is_new_path(&entry, path);
         if known == Some(true) && !is_new_path {
-            return;
+            return Ok(());
         }
         if known.is_none() {
             entry.xattrs = xattrs(file);
         }
-        let (kept, missing) = match known {
-            Some(true) => (None, None),
-            _ => match self.kept.copy(file) {
-                Ok(kept) => (Some(kept), None),
-                Err(why) => (None, Some(why)),
-            },
-        };
         self.write(WitnessedChange::Object {
             path: OsBytes::from(path),
             other_path: seen.is_other_path(entry.id, path),
@@ -263,6 +343,7 @@ impl ChangeWitness {
             kept,
             missing,
         });
+        Ok(())
     }
 
     /// Records a file or directory whose metadata is about to change.
@@ -340,7 +421,12 @@ impl ChangeWitness {
         }
         log.lines += 1;
         let number = log.lines;
-        let written = encode(&LogLine { number, change }).and_then(|line| log.append(&line));
+        let line = LogLine {
+            number,
+            time: now(),
+            change,
+        };
+        let written = encode(&line).and_then(|line| log.append(&line));
         if let Err(error) = written {
             log.failure = Some(format!(
                 "the log of changes ends before the command: {error}"
@@ -349,6 +435,14 @@ impl ChangeWitness {
         }
         Some(number)
     }
+}
+
+/// Returns the time in nanoseconds since the epoch.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or_default();
+    seconds.saturating_mul(1_000_000_000) + nanoseconds
 }
 
 /// Returns the entry at a place, with the target of a link.
