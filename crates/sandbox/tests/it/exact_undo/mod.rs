@@ -3,11 +3,12 @@
 
 mod operations;
 mod tree;
+mod vectors;
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
@@ -30,6 +31,8 @@ use crate::{
 const SEED: &str = "EXACT_UNDO_SEED";
 const PROCESS: &str = "EXACT_UNDO_PROCESS";
 const FOLDER: &str = "EXACT_UNDO_FOLDER";
+/// The variable with another command for that process.
+const TEXT: &str = "EXACT_UNDO_TEXT";
 /// The variable for running one seed alone.
 const ONLY: &str = "EXACT_UNDO_ONLY";
 
@@ -85,6 +88,8 @@ async fn run(folder: &Path, sandbox: &Sandbox, journal: &Journal, text: String) 
         objects: unit.folder().join("objects"),
         roots,
         limits: WitnessLimits::default(),
+        copies: None,
+        policy: None,
     };
     let command = ShellCommand {
         text,
@@ -191,8 +196,33 @@ async fn works_until_it_is_killed() {
     let folder = PathBuf::from(folder);
     let journal = Journal::new(None).with_undo(folder.join("undo"));
     let sandbox = sandbox(&folder, Mechanism::Namespaces);
-    let text = format!("{}; sleep 1000", command(seed.parse().unwrap()));
+    let text = match env::var(TEXT) {
+        Ok(text) => text,
+        Err(_) => format!("{}; sleep 1000", command(seed.parse().unwrap())),
+    };
     run(&folder, &sandbox, &journal, text).await;
+}
+
+/// Returns the process that is killed while its command runs in the project below a folder.
+fn killable(folder: &Path) -> Command {
+    let mut process = Command::new(env::current_exe().unwrap());
+    process
+        .args([
+            "--exact",
+            "exact_undo::works_until_it_is_killed",
+            "--ignored",
+        ])
+        .env(FOLDER, folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    process
+}
+
+/// Starts a process that runs this command.
+fn start_process(folder: &Path, text: &str) -> Child {
+    let mut process = killable(folder);
+    process.env(SEED, "0").env(TEXT, text).spawn().unwrap()
 }
 
 #[tokio::test]
@@ -206,17 +236,8 @@ async fn undo_survives_the_death_of_our_process() {
         let root = project(folder.path());
         operations::prepare(&root, &mut Random::new(seed));
         let before = tree(&root);
-        let mut process = Command::new(env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "exact_undo::works_until_it_is_killed",
-                "--ignored",
-            ])
+        let mut process = killable(folder.path())
             .env(SEED, seed.to_string())
-            .env(FOLDER, folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         // At whatever point it is: between its start and the end of all operations.

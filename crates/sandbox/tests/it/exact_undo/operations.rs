@@ -207,7 +207,7 @@ fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
 
 /// Writes through a shared mapping after the file was closed.
 #[expect(unsafe_code, reason = "memory mappings have no safe form")]
-fn map(path: &Path) -> std::io::Result<()> {
+pub(super) fn map(path: &Path) -> std::io::Result<()> {
     let file = options().read(true).write(true).open(path)?;
     let length = usize::try_from(file.metadata()?.len()).unwrap();
     if length == 0 {
