@@ -224,7 +224,7 @@ fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     let ids: Vec<&str> = changes.iter().map(|(_, unit)| unit.id.as_str()).collect();
-    let number = |id: &String| {
+    let row_number = |id: &String| {
         let found = ids.iter().position(|known| known == id);
         found.map_or_else(|| id.clone(), |index| (index + 1).to_string())
     };
@@ -236,7 +236,7 @@ fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
             local_time(unit.time),
             unit.tool.clone(),
             files(unit, cwd),
-            with_overlaps(state(unit), unit.overlaps.iter().map(number).collect()),
+            with_overlaps(state(unit), unit.overlaps.iter().map(row_number).collect()),
         ]);
     }
     show::line(show::table(&rows).trim_end())?;

@@ -192,7 +192,7 @@ impl UndoHistory {
         let entries = entries.into_iter().flatten().flatten();
         let unused = entries.filter_map(|entry| {
             let found = entry.metadata().ok()?;
-            // A copy that a unit uses has another name, and counts there.
+            // A copy that a unit uses has another name, and is added there.
             (found.is_file() && found.nlink() == 1).then(|| {
                 let size = stored_size(&found);
                 (entry.path(), size, found.mtime())

@@ -77,7 +77,7 @@ impl UndoTotals {
         }
     }
 
-    /// Adds what a command changed. Its contents must be stored already; holes do not count.
+    /// Adds what a command changed. Its contents must be stored already; holes are left out.
     pub(super) fn add_swept(&mut self, swept: &[PathChangeRecord], store: &UndoStore) {
         let folder = store.kept_folder();
         for (path, size) in swept.iter().flat_map(|one| kept_files(one, folder)) {
@@ -93,7 +93,7 @@ impl UndoTotals {
     }
 
     /// Records that a unit was made at this time, after all others.
-    pub(super) fn note_unit(&mut self, time: u64) {
+    pub(super) fn add_unit_time(&mut self, time: u64) {
         self.oldest.get_or_insert(time);
     }
 

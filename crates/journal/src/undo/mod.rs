@@ -80,7 +80,7 @@ pub struct UndoHistory {
     limits: UndoLimits,
     /// Filled at the first change.
     tally: Mutex<Option<UndoTotals>>,
-    /// What the running commands may store.
+    /// The leases of the running commands.
     leases: StorageLeases,
     /// Held while a command is recorded: the next one compares itself with it.
     recording: Mutex<()>,
@@ -195,7 +195,7 @@ impl UndoHistory {
             *tally = Some(UndoTotals::from_units(&self.units()?, &self.store));
         }
         let tally = tally.get_or_insert_default();
-        tally.note_unit(now());
+        tally.add_unit_time(now());
         let ids = &mut tally.ids;
         let mut id = call.to_owned();
         let mut number = 1;

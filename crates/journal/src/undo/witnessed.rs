@@ -111,7 +111,7 @@ impl UndoHistory {
     }
 
     /// Returns the changes of the units in effect that share files with the command of this folder,
-    /// by path. Of several changes of a path, the last one counts.
+    /// by path. Of several changes of a path, the last one is returned.
     pub(crate) fn records_shared_with(
         &self,
         folder: &str,

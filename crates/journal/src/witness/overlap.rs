@@ -1,6 +1,6 @@
 //! Commands that changed the same files while both ran.
 //!
-//! When a command ends, its log is compared with the logs of the commands that still run. If both
+//! At the end of a command, its log is compared with the logs of the commands that still run. If both
 //! contain a file or name, undo of one without the other would mix their states. So their units refer
 //! to each other, and undo restores both together. The record of a shared path begins with the first
 //! state that one of them stored.
@@ -16,12 +16,12 @@ use super::unit::folder_name;
 use crate::error::JournalError;
 use crate::undo::{PathChangeRecord, UndoHistory};
 
-/// What a command shares with commands that still run.
+/// The changes that a command shares with commands that still run.
 #[derive(Debug, Default)]
 pub(super) struct SharedChanges {
     /// The names of the folders of those commands.
     pub(super) folders: Vec<String>,
-    /// What another command changed first, so that the record of that command has the first state.
+    /// The places that another command changed first, so that the record of that command has the first state.
     others_first: HashSet<ChangedPlace>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct PausedTimeout {
 }
 
 impl PausedTimeout {
-    /// Creates a timeout that is never paused if there are no `questions`.
+    /// Creates a timeout. Without `questions` it is never paused.
     pub(crate) fn new(timeout: Duration, questions: Option<watch::Receiver<usize>>) -> Self {
         Self {
             left: timeout,

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use super::host_questions::NamedCall;
 use crate::{blocking::blocking, paths::shown};
 
-/// The maximum number of refused files that a result names.
+/// The maximum number of refused files that are recorded, and that a result names.
 const NAMED: usize = 5;
 /// The bytes that are copied per second, for the estimate in a question.
 const COPY_SPEED: u64 = 1 << 30;
@@ -50,7 +50,7 @@ pub(crate) struct StorageQuestions {
     open: watch::Sender<usize>,
     /// Ensures that only one question is open, because its answer may also decide the next one.
     asking: tokio::sync::Mutex<()>,
-    state: Mutex<QuestionState>,
+    state: Mutex<StorageQuestionState>,
 }
 
 #[derive(Clone)]
@@ -64,13 +64,14 @@ struct StorageAsker {
 }
 
 #[derive(Default)]
-struct QuestionState {
+struct StorageQuestionState {
     /// The answer that applies to all further files.
     all: Option<UserChoice>,
     /// The number of questions so far.
     asked: usize,
-    /// The refused files with their reasons.
+    /// The first refused files with their reasons, and the number of all.
     refused: BTreeMap<PathBuf, String>,
+    refused_count: usize,
 }
 
 /// The answer to a question.
@@ -118,13 +119,13 @@ impl StorageQuestions {
     /// Returns the note about the changes that were refused, for the model.
     pub(crate) fn refused_note(&self) -> Option<String> {
         let state = self.state();
-        let mut files: Vec<String> = (state.refused.iter().take(NAMED))
+        let mut files: Vec<String> = (state.refused.iter())
             .map(|(path, why)| format!("{}: {why}", shown(path, &self.cwd)))
             .collect();
         if files.is_empty() {
             return None;
         }
-        if let more @ 1.. = state.refused.len() - files.len() {
+        if let more @ 1.. = state.refused_count.saturating_sub(files.len()) {
             files.push(format!("and {more} more files"));
         }
         Some(format!(
@@ -149,8 +150,13 @@ impl StorageQuestions {
             None => self.ask(asker, &file, &why).await,
         };
         let refused = |by: &str| {
-            let path = file.path.clone();
-            self.state().refused.insert(path, format!("{why}; {by}"));
+            let mut state = self.state();
+            state.refused_count += 1;
+            // A command may try any number of files.
+            if state.refused.len() < NAMED {
+                let path = file.path.clone();
+                state.refused.insert(path, format!("{why}; {by}"));
+            }
             StorageAnswer::Refuse
         };
         match choice {
@@ -306,7 +312,7 @@ impl StorageQuestions {
         UserChoice::Refuse
     }
 
-    fn state(&self) -> MutexGuard<'_, QuestionState> {
+    fn state(&self) -> MutexGuard<'_, StorageQuestionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

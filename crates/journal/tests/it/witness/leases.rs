@@ -1,7 +1,7 @@
 //! The limits of what the commands of one session store.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_journal::{Journal, StoredBytes, UndoLimits, UndoMode, UndoSelection, WitnessUnit};
@@ -46,7 +46,7 @@ impl Session {
     }
 
     /// Runs a command that overwrites a file, and returns the id of its unit.
-    fn overwrite(&self, path: &PathBuf) -> String {
+    fn overwrite(&self, path: &Path) -> String {
         let unit = self.begin();
         let mut guard = TestGuard::new(&unit, Kill::Never);
         guard.put(path, b"new").unwrap();

@@ -127,7 +127,7 @@ impl SeenFiles {
 
 impl ChangeWitness {
     /// Creates the witness for an order, which names the recorded directories. `files` are the log,
-    /// the directory of stored files, that of shared copies if there is one, and the recorded
+    /// the directory of stored files, that of shared copies (if any), and the recorded
     /// directories. `writable` are all directories in which the command may write. `socket` leads to
     /// our process.
     pub(in crate::child) fn new(

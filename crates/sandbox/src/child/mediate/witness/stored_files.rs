@@ -53,7 +53,7 @@ pub(super) struct StoredFiles {
     copies: Option<OwnedFd>,
     limits: WitnessLimits,
     names: Cell<u64>,
-    /// What may still be stored.
+    /// The bytes that may still be stored.
     lease: Cell<StorageLease>,
     /// The socket to our process, for reports of slow copies.
     socket: RefCell<UnixStream>,
