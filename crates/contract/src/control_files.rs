@@ -109,6 +109,9 @@ pub struct ControlAccess<'a> {
     /// makes that file take effect. If the operation is permitted, exactly this content is installed
     /// again first.
     pub settings: Option<&'a [u8]>,
+    /// Whether the file is in a directory that the same command has created, at a path that was free
+    /// before.
+    pub in_new_directory: bool,
 }
 
 /// An operation that a command requests.
@@ -136,6 +139,12 @@ pub enum ControlAction<'a> {
     },
     /// Move a directory here with everything in it.
     MoveDirectory {
+        /// Its current path.
+        from: &'a Path,
+    },
+    /// Move a directory here that the command has created, with control files in it. Another directory
+    /// was here before, which programs may trust.
+    ReplaceDirectory {
         /// Its current path.
         from: &'a Path,
     },

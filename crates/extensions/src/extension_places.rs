@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use haft_settings::UntrustedDirectories;
+
 use crate::bounded_read::real;
 
 /// The source of an extension. Sources at the top have priority, except that the user's own skills
@@ -100,6 +102,11 @@ impl ExtensionPlaces {
         above.into_iter().take(root.unwrap_or(0) + 1).collect()
     }
 
+    /// Returns the directories whose files must not be used.
+    pub(crate) fn untrusted(&self) -> UntrustedDirectories {
+        UntrustedDirectories::new(&self.user)
+    }
+
     /// Returns the root of the repository, otherwise the working directory.
     pub fn project(&self) -> PathBuf {
         self.levels().pop().unwrap_or_else(|| self.cwd.clone())
@@ -123,8 +130,12 @@ impl ExtensionPlaces {
         let user = real(&self.user);
         let mut found: Vec<PathBuf> = Vec::new();
         let mut seen = vec![user];
+        let untrusted = self.untrusted();
         for directory in self.levels().into_iter().chain(self.directories.clone()) {
             let folder = directory.join(".claude");
+            if untrusted.include(&folder) {
+                continue;
+            }
             let is_new = real(&folder).filter(|real| !seen.contains(&Some(real.clone())));
             if let Some(real) = is_new {
                 seen.push(Some(real));

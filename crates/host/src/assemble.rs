@@ -229,6 +229,8 @@ async fn build_tools(
         tools: resolved_settings::known_tools(),
         check: haft_engine::check_settings,
     };
+    #[cfg(feature = "shell")]
+    let untrusted = permitted.settings.places.untrusted();
     #[cfg(feature = "web")]
     let searcher = crate::web::setting(&permitted.settings);
     #[cfg(feature = "browser")]
@@ -324,6 +326,7 @@ async fn build_tools(
     #[cfg(feature = "shell")]
     {
         builder = builder.service(Arc::new(permitted.undo));
+        builder = builder.service(Arc::new(untrusted));
     }
     #[cfg(feature = "search")]
     {

@@ -118,7 +118,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
         files::read_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
     let mut settings = Settings::load(places, &flags, TrustState::default());
-    settings.trust = TrustState::evaluate(&settings.places, &flags, &settings.executable_items());
+    settings.apply_trust(&flags);
     let mut rules = settings.rules(&config.allow, &config.deny);
     settings.check_rules(&mut rules, &known_tools());
     let mut directories = config.directories.clone();

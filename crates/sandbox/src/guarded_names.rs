@@ -12,6 +12,7 @@ use std::{
     sync::Arc,
 };
 
+use haft_witness::FileId;
 use serde::{Deserialize, Serialize};
 
 /// The guarded names. They are compared without case, so they must be in lower case here.
@@ -113,6 +114,18 @@ pub struct NameUse {
     /// permitted, the guard first replaces the settings file by a new one with exactly these
     /// contents, so that no process has it open.
     pub neighbor: Option<Vec<u8>>,
+    /// The directories above the path that the command itself created, the outermost first. Empty if
+    /// the path is not in such a directory, or if something else was at the path of one before.
+    pub new_directories: Vec<NewDirectory>,
+}
+
+/// A directory that a command created.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NewDirectory {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its identity.
+    pub id: FileId,
 }
 
 /// The use of a name that a command is about to make.
@@ -141,6 +154,12 @@ pub enum NameAction {
     },
     /// Moves a directory with its contents to this path.
     MoveDirectory {
+        /// The current path.
+        from: PathBuf,
+    },
+    /// Moves a directory that the command has created, with files that have guarded names, to a path
+    /// that led to another directory before.
+    ReplaceDirectory {
         /// The current path.
         from: PathBuf,
     },

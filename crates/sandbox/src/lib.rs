@@ -69,7 +69,7 @@ pub use confined_program::{ConfinedControl, ConfinedProcess, ConfinedProgram};
 pub use error::SandboxError;
 pub use fork::take_variables;
 pub use guarded_names::{
-    DirectorySettings, GuardedNames, HomeNames, NameAction, NamePolicy, NameUse,
+    DirectorySettings, GuardedNames, HomeNames, NameAction, NamePolicy, NameUse, NewDirectory,
 };
 pub use guarded_server::{end_group, end_guarded, guarded};
 pub use limits::{ExceededLimit, ResourceLimits};

@@ -27,6 +27,7 @@ mod source;
 pub mod suggestions;
 pub mod trust;
 mod unknown_keys;
+pub mod untrusted;
 pub mod watch;
 
 pub use document::{SettingsDocument, SettingsProblem};
@@ -38,4 +39,5 @@ pub use rule_writer::LocalRules;
 pub use settings_tool::SettingsFiles;
 pub use source::{PatternBases, RuleSource, SettingsScope};
 pub use trust::{TrustFile, TrustState};
+pub use untrusted::UntrustedDirectories;
 pub use watch::SettingsWatch;

@@ -269,6 +269,23 @@ impl Settings {
         !layer.is_in_workspace() || (self.trust.runs && (!planted || self.trust.allows))
     }
 
+    /// Determines the trust in the workspace. Removes the settings in a directory that a command created
+    /// and that the user has not trusted.
+    pub fn apply_trust(&mut self, flags: &SettingsFlags) {
+        self.trust = TrustState::evaluate(&self.places, flags, &self.executable_items());
+        if self.trust.runs {
+            return;
+        }
+        let untrusted = self.places.untrusted();
+        let is_left_out = |layer: &SettingsFile| {
+            let file = layer.file.as_deref();
+            layer.is_in_workspace() && file.is_some_and(|file| untrusted.include(file))
+        };
+        let left_out = self.layers.extract_if(.., |layer| is_left_out(layer));
+        let files = left_out.filter_map(|layer| Some(layer.file?.display().to_string()));
+        self.left_out.extend(files);
+    }
+
     /// Returns everything in the workspace that would run code, by name, for the user to review.
     pub fn executable_items(&self) -> BTreeMap<String, Value> {
         let workspace = self.layers.iter().filter(|layer| layer.is_in_workspace());

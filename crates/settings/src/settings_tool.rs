@@ -185,8 +185,7 @@ impl SettingsFiles {
     /// before.
     fn check_effect(&self, new: &str) -> Result<(), String> {
         let mut settings = Settings::load(self.places.clone(), &self.flags, TrustState::default());
-        let things = settings.executable_items();
-        settings.trust = TrustState::evaluate(&self.places, &self.flags, &things);
+        settings.apply_trust(&self.flags);
         let local = self.file("").1;
         let is_local = |layer: &&SettingsFile| layer.file.as_deref() == Some(local.as_path());
         let Some(layer) = settings.layers.iter().find(is_local) else {

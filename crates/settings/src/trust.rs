@@ -66,6 +66,7 @@ impl TrustFile {
             .extend(hashes(things));
         let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
         rule_writer::replace(&Self::path(places), &text)?;
+        places.untrusted().trust(&directory)?;
         Ok(directory)
     }
 
@@ -136,6 +137,10 @@ impl TrustState {
         let named = flags.sources.as_ref().is_some_and(|sources| {
             sources.contains(&SettingsScope::Project) || sources.contains(&SettingsScope::Local)
         });
+        // Another directory with this path may have been trusted.
+        if !named && places.untrusted().include(&places.cwd) {
+            return Self::default();
+        }
         Self {
             allows: stored.is_some() || is_accepted(places),
             runs: unchanged || named,
@@ -144,12 +149,17 @@ impl TrustState {
 }
 
 /// Returns the directory that is trusted: the root of the repository, or the working directory
-/// outside of one.
+/// outside of one. A directory that a command created is trusted on its own.
 pub fn directory(places: &SettingsPlaces) -> PathBuf {
     let cwd = real_path::resolve_links(&places.cwd);
-    repository_root(&cwd)
-        .filter(|root| *root != real_path::resolve_links(&places.home))
-        .unwrap_or(cwd)
+    let root = repository_root(&cwd).filter(|root| *root != real_path::resolve_links(&places.home));
+    let created = places.untrusted().outermost(&cwd);
+    match (root, created) {
+        (Some(root), Some(created)) if !root.starts_with(&created) => created,
+        (Some(root), _) => root,
+        (None, Some(created)) => created,
+        (None, None) => cwd,
+    }
 }
 
 /// Returns a unique name for a path, even if it is not valid UTF-8.

@@ -103,8 +103,7 @@ impl SettingsWatch {
     pub fn load(&self) -> Settings {
         let mut settings = Settings::load(self.places.clone(), &self.flags, TrustState::default());
         // Trust is determined again, so that an untrusted file cannot prevent stricter settings.
-        settings.trust =
-            TrustState::evaluate(&self.places, &self.flags, &settings.executable_items());
+        settings.apply_trust(&self.flags);
         settings
     }
 

@@ -39,6 +39,7 @@ mod binary;
 #[cfg(feature = "browser")]
 mod browser;
 mod call;
+mod clones;
 mod console;
 mod demo;
 mod docs;

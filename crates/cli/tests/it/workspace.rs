@@ -13,7 +13,7 @@ use crate::sources::SourceFile;
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 17] = [
+const GRAPH: [(&str, &[&str]); 18] = [
     (
         "haft-cli",
         &[
@@ -82,7 +82,8 @@ const GRAPH: [(&str, &[&str]); 17] = [
         &["haft-contract", "haft-settings", "haft-shell"],
     ),
     ("haft-hooks", &["haft-contract", "haft-settings"]),
-    ("haft-settings", &["haft-contract"]),
+    ("haft-settings", &["haft-contract", "haft-witness"]),
+    ("haft-extensions", &["haft-settings"]),
     (
         "haft-mcp",
         &["haft-contract", "haft-engine", "haft-sandbox"],
@@ -102,6 +103,7 @@ const GRAPH: [(&str, &[&str]); 17] = [
             "haft-pdf",
             "haft-sandbox",
             "haft-search",
+            "haft-settings",
             "haft-shell",
         ],
     ),

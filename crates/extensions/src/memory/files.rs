@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use haft_settings::UntrustedDirectories;
+
 use super::{
     AgentsMd, ConditionalRule, MemoryFile, MemoryOptions, MemoryOwner, MemoryReason, MemoryState,
     excluded,
@@ -41,6 +43,7 @@ pub(super) struct MemoryReader<'a> {
     options: &'a MemoryOptions,
     state: &'a mut MemoryState,
     excluded: PathPatterns,
+    untrusted: UntrustedDirectories,
     /// The project's root with links resolved.
     root: PathBuf,
     files: Vec<MemoryFile>,
@@ -57,6 +60,7 @@ impl<'a> MemoryReader<'a> {
         Self {
             root: real(&root).unwrap_or(root),
             excluded: excluded(options),
+            untrusted: places.untrusted(),
             places,
             options,
             state,
@@ -265,7 +269,7 @@ impl<'a> MemoryReader<'a> {
             let Some(real) = real(&target).filter(|real| real.is_file()) else {
                 continue;
             };
-            if !self.may_read(&target, &real, owner) {
+            if self.is_untrusted(&real, owner) || !self.may_read(&target, &real, owner) {
                 continue;
             }
             if self.is_outside(&real, owner, chain[0]) {
@@ -313,10 +317,19 @@ impl<'a> MemoryReader<'a> {
     /// real path.
     fn read_permitted(&mut self, path: &Path, owner: MemoryOwner, home: &Path) -> Option<String> {
         let real = real(path)?;
-        if !self.may_read(path, &real, owner) || self.is_outside(&real, owner, home) {
+        if self.is_untrusted(&real, owner)
+            || !self.may_read(path, &real, owner)
+            || self.is_outside(&real, owner, home)
+        {
             return None;
         }
         self.text(path, &real)
+    }
+
+    /// Returns whether a file must not be used, because a command created its directory and the user has
+    /// not trusted it.
+    fn is_untrusted(&self, real: &Path, owner: MemoryOwner) -> bool {
+        matches!(owner, MemoryOwner::Project | MemoryOwner::Local) && self.untrusted.include(real)
     }
 
     fn may_read(&self, path: &Path, real: &Path, owner: MemoryOwner) -> bool {

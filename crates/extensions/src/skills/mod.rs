@@ -240,10 +240,11 @@ impl Skills {
         if let Ok(below) = file.strip_prefix(&self.places.cwd)
             && self.places.sources.project
         {
+            let untrusted = self.places.untrusted();
             let mut directory = self.places.cwd.clone();
             for part in below.parent().into_iter().flat_map(Path::iter) {
                 directory.push(part);
-                if state.entered.insert(directory.clone()) {
+                if state.entered.insert(directory.clone()) && !untrusted.include(&directory) {
                     new.extend(self.enter(&directory, &mut state, &mut warnings));
                 }
             }

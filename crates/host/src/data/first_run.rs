@@ -61,6 +61,9 @@ pub struct KeyReport {
     pub base_url: String,
 }
 
+/// The item of a directory that a command created.
+const CREATED: &str = "memory files and extensions: a command created this directory";
+
 /// Returns the items in a session's directory that need trust.
 pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
     let settings = settings(config);
@@ -81,6 +84,12 @@ pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
         name,
         contents: String::new(),
     }));
+    if places.untrusted().include(&places.cwd) {
+        things.push(TrustItem {
+            name: CREATED.to_owned(),
+            contents: String::new(),
+        });
+    }
     let is_trusted = things.is_empty() || (trusted.runs && trusted.allows);
     let mut changed = known.unwrap_or_default();
     let imports = outside_imports(config)?;

@@ -15,7 +15,7 @@ use haft_shell::git_config;
 
 use super::super::{
     git_audit,
-    protected_files::{self, TableNames, is_protected},
+    protected_files::{self, TableNames, folded, is_protected},
     read_file::read_regular,
     repository_paths::{
         AddedPart, GitPathKind, added_part, below, has_control_files, in_dot_git, in_git,
@@ -51,6 +51,14 @@ pub(super) fn is_control_folder(path: &Path) -> bool {
 /// Returns whether this is a control file by its name. Does not apply inside `.git`.
 pub(super) fn is_control_file(path: &Path) -> bool {
     in_dot_git(path).is_none() && is_protected(path)
+}
+
+/// Returns whether this is a control file, also in a repository.
+pub(super) fn is_control(path: &Path) -> bool {
+    match in_git(path) {
+        Some((_, what)) => what != GitPathKind::Own,
+        None => is_protected(path),
+    }
 }
 
 /// Returns the existing control files of a repository. `dot_git` is its directory, or a file that
@@ -125,6 +133,10 @@ pub(super) fn names() -> ControlNames {
         "head",
         "objects",
         "refs",
+        // Commands may create them, but those in new directories must not take effect.
+        "claude.md",
+        "claude.local.md",
+        "agents.md",
     ]));
     ControlNames {
         parts,
@@ -143,13 +155,16 @@ pub(super) fn names() -> ControlNames {
 pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     if let ControlAction::Remove { made } = used.action {
         // A command may remove files that it made or that are ignored where they are.
-        return made || is_installed(used.path, roots) || !is_kept(used.path);
+        return made
+            || used.in_new_directory
+            || is_installed(used.path, roots)
+            || !is_kept(used.path);
     }
     if !may_add_part(used, roots) {
         return false;
     }
     let Some((folder, what)) = in_git(used.path) else {
-        return !is_protected(used.path);
+        return !is_protected(used.path) || may_arrive(used);
     };
     // A repository in a folder of control files is one of them.
     if folder.parent().is_some_and(is_control_folder) {
@@ -190,6 +205,18 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
             _,
         ) => false,
     }
+}
+
+/// Returns whether a control file may be created or changed although it is protected: the command has
+/// created its directory, and the user has not used it yet. Programs of version control obey their
+/// files there immediately, for example to show their state in the prompt of a shell.
+pub(super) fn may_arrive(used: &ControlAccess<'_>) -> bool {
+    const VERSION_CONTROL: [&str; 6] = [".hg", ".jj", ".sl", ".pijul", ".bzr", "_darcs"];
+    let is_version_control = || {
+        let mut names = used.path.iter().map(|name| folded(&name.to_string_lossy()));
+        names.any(|name| VERSION_CONTROL.contains(&name.as_str()))
+    };
+    used.in_new_directory && in_dot_git(used.path).is_none() && !is_version_control()
 }
 
 /// Returns whether new settings of a repository start only programs that the old ones start, too.
@@ -324,6 +351,7 @@ mod tests {
                 path,
                 action,
                 settings: None,
+                in_new_directory: false,
             };
             permits(&used, &roots)
         };
@@ -393,6 +421,7 @@ mod tests {
                 path,
                 action,
                 settings,
+                in_new_directory: false,
             };
             permits(&used, &roots)
         };

@@ -10,6 +10,7 @@ pub(crate) mod from_settings;
 mod home_visibility;
 mod hosts;
 mod known_reads;
+mod named_control_files;
 mod path_scan;
 mod paths;
 mod profile;

@@ -25,6 +25,7 @@ use super::{
         shell_facts::{PathAccess, PathLocation, ShellFacts},
     },
     SandboxSettings, caches, control_files,
+    named_control_files::named_control_files,
     path_scan::PathScan,
 };
 use haft_settings::{files, real_path};
@@ -86,6 +87,7 @@ pub(super) fn resolve_paths(
     for one in &granted {
         grant(&one.path, &granted, &mut writable, &mut neighbours);
     }
+    granted.extend(named_control_files(policy));
     let mut look = PathScan::new(
         hiding,
         patterns(policy, RuleClass::Edits, &sandbox.deny_write),
@@ -469,6 +471,22 @@ impl ProtectedPaths {
         self.granted.iter().any(|one| reaches(one, path))
     }
 
+    /// Returns whether this call was permitted to write the path in this way.
+    fn permits_action(&self, used: &ControlAccess<'_>) -> bool {
+        let mut granted = self.granted.iter();
+        match used.action {
+            // The files in a moved directory were not named.
+            ControlAction::MoveDirectory { .. } => {
+                granted.any(|one| one.whole && used.path.starts_with(&one.path))
+            }
+            // The directories of a named file may be missing.
+            ControlAction::MakeDirectory => {
+                granted.any(|one| reaches(one, used.path) || one.path.starts_with(used.path))
+            }
+            _ => granted.any(|one| reaches(one, used.path)),
+        }
+    }
+
     /// Returns whether the place of the path in a home and the stores of secrets permit the action.
     fn permits_place(&self, used: &ControlAccess<'_>) -> bool {
         match used.action {
@@ -499,7 +517,7 @@ impl ProtectedPaths {
     fn brings_rest(&self, used: &ControlAccess<'_>) -> bool {
         let brings = |holds: &dyn Fn(&Path) -> bool| {
             let mut homes = self.home.homes.iter();
-            completes_sequence(used.path, holds)
+            (completes_sequence(used.path, holds) && !control_files::may_arrive(used))
                 || homes.any(|home| credentials::completes_store(used.path, home, holds))
         };
         match used.action {
@@ -535,12 +553,14 @@ impl ControlRules for ProtectedPaths {
 
     fn permits(&self, used: &ControlAccess<'_>) -> bool {
         let moves_locked = match used.action {
+            // The permission for a line that names the path was given without the new control files.
+            ControlAction::ReplaceDirectory { .. } => return false,
             ControlAction::MoveDirectory { from } => self.moves_locked(from, used.path),
             _ => false,
         };
         !self.is_locked(used.path)
             && !moves_locked
-            && (self.is_permitted(used.path)
+            && (self.permits_action(used)
                 || (self.permits_place(used)
                     && !self.brings_rest(used)
                     && control_files::permits(used, &self.roots)))

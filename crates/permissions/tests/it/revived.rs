@@ -132,6 +132,7 @@ fn a_confinement_is_the_same() {
             path,
             action: ControlAction::MakeFile,
             settings: None,
+            in_new_directory: false,
         })
     };
     assert!(!make(&read, &plain));

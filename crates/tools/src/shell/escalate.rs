@@ -454,10 +454,11 @@ fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
                 "\"{}\" in `sandbox.filesystem.allowWrite`",
                 escaped(path.as_os_str())
             ),
-            // No rule and no setting opens a control file to commands.
-            EscalationGrant::Control(path) => {
-                format!("Write or Edit for {}", escaped(path.as_os_str()))
-            }
+            EscalationGrant::Control(path) => format!(
+                "the rule `Edit(/{})` in `permissions.allow` of the user's own settings, which names one \
+                 path, not those below it",
+                escaped(path.as_os_str())
+            ),
             EscalationGrant::Read(path) => format!(
                 "the rule `Read(/{})` in `permissions.allow` of the user's own settings",
                 escaped(path.as_os_str())
@@ -568,6 +569,7 @@ mod tests {
                 path: &root.join(name),
                 action: haft_contract::ControlAction::MakeFile,
                 settings: None,
+                in_new_directory: false,
             })
         };
         let wider =

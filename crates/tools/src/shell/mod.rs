@@ -17,6 +17,7 @@
 //! - `change_tracking`: file changes, so that they can be undone; `read_tracking`: files that the
 //!   command showed
 
+mod arriving_files;
 mod bash;
 mod capture;
 mod change_tracking;

@@ -93,8 +93,13 @@ fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
     }
 }
 
-/// Returns whether a command may use a name in this way.
-pub(crate) fn permits(control: &ControlFiles, used: &NameUse) -> bool {
+/// Returns whether a command may use a name in this way. `may_arrive`: control files may be created in
+/// directories that the command has created.
+pub(crate) fn permits(control: &ControlFiles, used: &NameUse, may_arrive: bool) -> bool {
+    // Nothing that programs obey has arrived.
+    if !may_arrive && matches!(used.action, NameAction::ReplaceDirectory { .. }) {
+        return true;
+    }
     control.permits(&ControlAccess {
         path: &used.path,
         action: match &used.action {
@@ -108,7 +113,9 @@ pub(crate) fn permits(control: &ControlFiles, used: &NameUse) -> bool {
                 contents: contents.as_deref(),
             },
             NameAction::MoveDirectory { from } => ControlAction::MoveDirectory { from },
+            NameAction::ReplaceDirectory { from } => ControlAction::ReplaceDirectory { from },
         },
         settings: used.neighbor.as_deref(),
+        in_new_directory: may_arrive && !used.new_directories.is_empty(),
     })
 }

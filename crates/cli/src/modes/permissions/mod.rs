@@ -46,10 +46,14 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     let loosens = settings.loosening_items();
     let config = SessionConfig::new(session::cwd(args)?);
     let imports = outside_imports(&config)?;
-    if loosens.is_empty() && things.is_empty() && imports.is_empty() {
+    let is_created = places.untrusted().include(&places.cwd);
+    if loosens.is_empty() && things.is_empty() && imports.is_empty() && !is_created {
         show::line(&format!("{shown} has no settings that wait for trust."))?;
     } else {
         show::line(&format!("If you trust {shown}, these take effect:"))?;
+    }
+    if is_created {
+        show::line("  memory files and extensions: a command created this directory")?;
     }
     for thing in loosens {
         show::line(&format!("  {}", show::distinct(&thing)))?;

@@ -46,9 +46,13 @@ impl Scene {
 
     /// Runs a prompt; with what was said to the model, in order.
     fn run(&self, turns: &Value, flags: &[&str]) -> (Ran, Vec<String>) {
+        self.run_in("p", turns, flags)
+    }
+
+    fn run_in(&self, folder: &str, turns: &Value, flags: &[&str]) -> (Ran, Vec<String>) {
         let record = self.path("record.jsonl");
         let _ = fs::remove_file(&record);
-        let mut command = scripted(&self.path("p"), turns);
+        let mut command = scripted(&self.path(folder), turns);
         command
             .env("HOME", self.path("home"))
             .env_remove("CLAUDE_CONFIG_DIR")
@@ -98,6 +102,74 @@ fn files() -> Vec<(&'static str, &'static str)> {
             "---\ndisable-model-invocation: true\n---\nMine.",
         ),
     ]
+}
+
+/// Vector G1: what a clone brings does nothing in the session that clones it, in a later session above it,
+/// and in a session in it, also after a move.
+#[test]
+fn g1_files_of_a_clone_apply_only_after_the_user_trusts_it() {
+    let hook = json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch \"$HOME/ran\""}]}]}});
+    let scene = Scene::new(&[
+        ("p/src/CLAUDE.md", "FROM-CLONE."),
+        ("p/src/AGENTS.md", "FROM-CLONE."),
+        ("p/src/docs/CLAUDE.md", "FROM-CLONE."),
+        ("p/src/docs/a.txt", "a"),
+        (
+            "p/src/.claude/skills/s/SKILL.md",
+            "---\ndescription: FROM-CLONE.\n---\n",
+        ),
+        (
+            "p/src/.claude/agents/r.md",
+            "---\nname: reviewer\ndescription: FROM-CLONE.\n---\n",
+        ),
+        ("p/src/.claude/settings.json", &hook.to_string()),
+    ]);
+    for line in [
+        "init -q .",
+        "add -A",
+        "-c user.name=a -c user.email=a@b commit -qm x",
+    ] {
+        let mut git = haft_testkit::command("git");
+        git.args(line.split(' ')).current_dir(scene.path("p/src"));
+        git.env("HOME", scene.path("home"));
+        assert!(git.status().unwrap().success());
+    }
+    scene.trust("p");
+    let bash = |line: &str| call("Bash", json!({"command": line}));
+    let read = |name: &str| call("Read", json!({"file_path": scene.path(name)}));
+    let without = |folder: &str, turns: Value| {
+        let (ran, said) = scene.run_in(
+            folder,
+            &turns,
+            &["--allowedTools", "Bash", "Read", "--", "go"],
+        );
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let said = said.join("\n");
+        assert!(!said.contains("FROM-CLONE"), "{folder}: {said}");
+        let init = &lines(&ran)[0];
+        assert_eq!(init["skills"], json!([]), "{folder}");
+        assert!(!init["agents"].to_string().contains("reviewer"), "{folder}");
+        assert!(!scene.path("home/ran").exists(), "{folder}");
+        said
+    };
+    let said = without(
+        "p",
+        json!([
+            [bash("git clone -q src ui")],
+            [read("p/ui/docs/a.txt")],
+            [text("done")]
+        ]),
+    );
+    assert!(said.contains("ui/.claude/settings.json"), "{said}");
+    fs::rename(scene.path("p/ui"), scene.path("p/moved")).unwrap();
+    without("p", json!([[read("p/moved/docs/a.txt")], [text("done")]]));
+    without("p/moved", json!([[text("done")]]));
+    without("p/moved/docs", json!([[text("done")]]));
+    scene.trust("p/moved");
+    let (ran, said) = scene.run_in("p/moved", &json!([[text("done")]]), &["go"]);
+    assert!(said.join("\n").contains("FROM-CLONE"), "{said:?}");
+    assert_eq!(lines(&ran)[0]["skills"], json!(["s"]));
+    assert!(scene.path("home/ran").exists());
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::{
     collections::BTreeMap,
     fs,
-    os::unix::fs::{PermissionsExt, chown},
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
     process::Command,
 };
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Begins what no command may read.
@@ -168,7 +169,10 @@ impl Arena {
                     || NAMES.iter().any(|name| text.ends_with(name));
                 if kind.is_dir() {
                     waiting.push(path);
-                } else if matters && !OWN.iter().any(|own| text.starts_with(own)) {
+                } else if matters
+                    && !OWN.iter().any(|own| text.starts_with(own))
+                    && (text.contains(".git/") || !self.is_untrusted(&path))
+                {
                     found.insert(
                         relative.to_owned(),
                         fs::read(&path)
@@ -179,6 +183,16 @@ impl Arena {
             }
         }
         found
+    }
+
+    /// Whether a command made a directory above, and haft does not trust it.
+    fn is_untrusted(&self, path: &Path) -> bool {
+        let record = fs::read(self.home().join(".claude/haft/untrusted.json")).unwrap_or_default();
+        let record: Value = serde_json::from_slice(&record).unwrap_or_default();
+        let known = record["directories"].as_array().into_iter().flatten();
+        let known: Vec<u64> = known.filter_map(|one| one["inode"].as_u64()).collect();
+        let mut above = path.ancestors();
+        above.any(|above| fs::metadata(above).is_ok_and(|above| known.contains(&above.ino())))
     }
 
     /// Processes of this arena, of every user.

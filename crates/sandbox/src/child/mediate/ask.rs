@@ -1,9 +1,9 @@
 //! Questions to our process about guarded names.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, os::fd::OwnedFd, path::Path};
 
 use rustix::{
-    fs::{AtFlags, Mode, statat},
+    fs::{AtFlags, Mode, statat, unlinkat},
     io::Errno,
 };
 
@@ -13,7 +13,7 @@ use super::{
     perform::{CallMediation, MediationStop, NameLocation, place, root},
     rename::{contents, install},
 };
-use crate::{NameAction, NameUse};
+use crate::{NameAction, NameUse, NewDirectory};
 
 /// A settings file that is replaced by a new file with the same contents before another name is created
 /// in its directory.
@@ -30,14 +30,55 @@ impl CallMediation<'_> {
         below.is_some_and(|below| names.include(below, directory) || names.is_at_home(path))
     }
 
-    /// Checks whether the call may use a path. Succeeds if the path is not guarded or the use was
+    /// Checks whether the call may use a name. Succeeds if the name is not guarded or the use was
     /// permitted. Otherwise the error is a question, or a refusal.
     pub(super) fn ask(
+        &self,
+        place: &NameLocation,
+        action: NameAction,
+        directory: bool,
+    ) -> Result<(), MediationStop> {
+        let above = || self.mediator.new_directories.above(&place.directory);
+        if self.ask_about(&place.path, action, directory, above)? {
+            let new_directories = &self.mediator.new_directories;
+            new_directories.holds_guarded(&place.directory);
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::ask`], for a change of an open file.
+    pub(super) fn ask_change(&self, file: &OwnedFd, path: &Path) -> Result<(), MediationStop> {
+        let above = || self.new_directories_above(file, path);
+        self.ask_about(path, NameAction::Change, false, above)
+            .map(drop)
+    }
+
+    /// Like [`Self::ask`], for a move of a directory with guarded names to a path that led to another
+    /// directory before.
+    pub(super) fn ask_to_replace(&self, from: &Path, path: &Path) -> Result<(), MediationStop> {
+        let used = NameUse {
+            path: path.to_path_buf(),
+            action: NameAction::ReplaceDirectory {
+                from: from.to_path_buf(),
+            },
+            neighbor: None,
+            new_directories: Vec::new(),
+        };
+        match self.permits.get(&used) {
+            Some(true) => Ok(()),
+            Some(false) => Err(MediationStop::Failed(REFUSED)),
+            None => Err(MediationStop::Ask(used)),
+        }
+    }
+
+    /// Returns whether the name is guarded and in a new directory.
+    fn ask_about(
         &self,
         path: &Path,
         action: NameAction,
         directory: bool,
-    ) -> Result<(), MediationStop> {
+        new_directories: impl Fn() -> Vec<NewDirectory>,
+    ) -> Result<bool, MediationStop> {
         // A protected file whose new contents are checked may be replaced, but not changed in any other
         // way.
         let replaces =
@@ -47,19 +88,43 @@ impl CallMediation<'_> {
             return Err(self.refuse_protected(path));
         }
         if !self.is_guarded(path, directory) {
-            return Ok(());
+            return Ok(false);
         }
         let neighbor = self.neighbor(path, &action);
-        let used = NameUse {
+        let mut used = NameUse {
             path: path.to_path_buf(),
             action,
             neighbor: neighbor.as_ref().map(|one| one.contents.clone()),
+            new_directories: new_directories(),
         };
-        match self.permits.get(&used) {
-            Some(true) => neighbor.map_or(Ok(()), |neighbor| self.install_again(&neighbor)),
-            Some(false) => Err(MediationStop::Failed(REFUSED)),
-            None => Err(MediationStop::Ask(used)),
+        match (self.permits.get(&used), neighbor) {
+            (None, _) => return Err(MediationStop::Ask(used)),
+            (Some(true), None) => {}
+            (Some(true), Some(neighbor)) => self.install_again(&neighbor)?,
+            // The rest of a new directory is created without the unsafe settings.
+            (Some(false), Some(neighbor)) if !used.new_directories.is_empty() => {
+                self.remove_settings(&neighbor)?;
+                used.neighbor = None;
+                match self.permits.get(&used) {
+                    None => return Err(MediationStop::Ask(used)),
+                    Some(true) => {}
+                    Some(false) => return Err(MediationStop::Failed(REFUSED)),
+                }
+            }
+            (Some(false), _) => return Err(MediationStop::Failed(REFUSED)),
         }
+        Ok(!used.new_directories.is_empty())
+    }
+
+    /// Removes a settings file that must not take effect.
+    fn remove_settings(&self, neighbor: &NeighborSettings) -> Result<(), MediationStop> {
+        let place = &neighbor.place;
+        if let Some(witness) = &self.mediator.witness {
+            witness.name_changes(place);
+            witness.entry_goes(place);
+        }
+        self.done(|| unlinkat(&place.directory, &*place.name, AtFlags::empty()))
+            .map(drop)
     }
 
     /// Records a refused change of a protected path, and returns the refusal.

@@ -1,6 +1,6 @@
 //! Creating directories, pipes, sockets and links on behalf of a command.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, time::SystemTime};
 
 use rustix::{
     fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, fstat, linkat, mkdirat, mknodat, symlinkat},
@@ -24,9 +24,11 @@ impl CallMediation<'_> {
         if exists(&place.directory, &place.name) {
             return Err(MediationStop::Failed(Errno::EXIST));
         }
-        self.ask(&place.path, NameAction::MakeDirectory, false)?;
+        self.ask(&place, NameAction::MakeDirectory, false)?;
         self.name_changes(&place);
+        let started = SystemTime::now();
         let done = self.done(|| mkdirat(&place.directory, &*place.name, mode))?;
+        self.mediator.new_directories.created(&place, started);
         self.record_created(&place, true);
         Ok(done)
     }
@@ -54,7 +56,7 @@ impl CallMediation<'_> {
         if exists(&place.directory, &place.name) {
             return Err(MediationStop::Failed(Errno::EXIST));
         }
-        self.ask(&place.path, NameAction::MakeFile, false)?;
+        self.ask(&place, NameAction::MakeFile, false)?;
         self.name_changes(&place);
         let dev: Dev = dev;
         let done = self.done(|| mknodat(&place.directory, &*place.name, kind, mode, dev))?;
@@ -74,7 +76,7 @@ impl CallMediation<'_> {
         if exists(&place.directory, &place.name) {
             return Err(MediationStop::Failed(Errno::EXIST));
         }
-        self.ask(&place.path, NameAction::MakeLink, false)?;
+        self.ask(&place, NameAction::MakeLink, false)?;
         self.name_changes(&place);
         let done = self.done(|| symlinkat(&*target, &place.directory, &*place.name))?;
         self.record_created(&place, false);
@@ -117,13 +119,13 @@ impl CallMediation<'_> {
             self.mediator
                 .path_in_root(&path)
                 .ok_or(MediationStop::Continue)?;
-            self.ask(&path, NameAction::Change, false)?;
+            self.ask_change(&handle, &path)?;
             // The file may be changed through its new name.
             if let Some(witness) = &self.mediator.witness {
                 witness.metadata_changes(&handle, &path);
             }
         }
-        self.ask(&place.path, NameAction::MakeFile, false)?;
+        self.ask(&place, NameAction::MakeFile, false)?;
         self.name_changes(&place);
         if let (true, Some(witness)) = (is_unnamed, &self.mediator.witness) {
             witness.created(&handle, OsStr::new(""));
@@ -155,7 +157,7 @@ impl CallMediation<'_> {
         let place = place.map_err(|_| MediationStop::Continue)?;
         if !exists(&place.directory, &place.name) {
             self.inside(&place.path, false)?;
-            self.ask(&place.path, NameAction::MakeFile, false)?;
+            self.ask(&place, NameAction::MakeFile, false)?;
             self.name_changes(&place);
         }
         Err(MediationStop::Continue)

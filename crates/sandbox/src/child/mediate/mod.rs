@@ -15,6 +15,7 @@
 //! - `storage_waits`: calls that wait because a file could not be stored
 //! - `connect`: makes connections for the command
 //! - `created_files`: the files that the command has created, and the paths that it must not change
+//! - `new_directories`: the directories that the command has created, where control files may arrive
 //! - `refused_writes`: the writes that were refused
 
 mod ask;
@@ -23,6 +24,7 @@ mod connect;
 mod create;
 mod created_files;
 mod metadata;
+mod new_directories;
 mod perform;
 mod refused_writes;
 mod rename;
@@ -42,6 +44,7 @@ pub(super) use self::witness::ChangeWitness;
 use self::{
     connect::MediatedConnection,
     created_files::{CreatedFiles, ImmutablePaths},
+    new_directories::NewDirectories,
     refused_writes::RefusedWrites,
     storage_waits::StorageWaits,
     witness::UnstoredObject,
@@ -63,6 +66,7 @@ pub(super) struct Mediator {
     roots: Vec<PathBuf>,
     immutable: ImmutablePaths,
     created: CreatedFiles,
+    new_directories: NewDirectories,
     refused: RefusedWrites,
     /// Stores what the command changes, if our process wants that.
     witness: Option<ChangeWitness>,
@@ -122,6 +126,7 @@ impl Mediator {
             roots,
             immutable,
             created: CreatedFiles::default(),
+            new_directories: NewDirectories::default(),
             refused: RefusedWrites::default(),
             witness: None,
             scratch: plan.scratch.clone(),
@@ -333,8 +338,10 @@ impl Mediator {
     /// Returns whether no other call may be carried out until the question about this use is answered.
     fn is_exclusive(&self, used: &NameUse) -> bool {
         let is_name = |below| self.names.is_guarded_name(below, false);
-        matches!(used.action, NameAction::MoveDirectory { .. })
-            || self.path_in_root(&used.path).is_some_and(is_name)
+        matches!(
+            used.action,
+            NameAction::MoveDirectory { .. } | NameAction::ReplaceDirectory { .. }
+        ) || self.path_in_root(&used.path).is_some_and(is_name)
     }
 
     /// Returns a path relative to the writable directory that contains it. `None` if no writable

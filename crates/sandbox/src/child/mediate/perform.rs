@@ -13,8 +13,8 @@ use std::{
 use haft_witness::FileId;
 use rustix::{
     fs::{
-        AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, ftruncate, open, openat,
-        openat2, readlinkat,
+        AtFlags, FileType, MemfdFlags, Mode, OFlags, RenameFlags, ResolveFlags, fstat, ftruncate,
+        memfd_create, open, openat, openat2, readlinkat,
     },
     io::Errno,
 };
@@ -23,6 +23,7 @@ use super::{
     MediationOutcome, Mediator, REFUSED,
     caller::{CallingThread, exists, low, own_descriptor, real, reopen},
     metadata::{MetadataChange, MetadataTarget, TimeFormat},
+    new_directories::is_hook,
     refused_writes::unseen,
     witness::{StorageStop, UnstoredObject},
 };
@@ -383,7 +384,13 @@ impl<'a> CallMediation<'a> {
                 continue;
             }
             self.inside(&place.path, false)?;
-            self.ask(&place.path, NameAction::MakeFile, false)?;
+            match self.ask(&place, NameAction::MakeFile, false) {
+                Err(MediationStop::Failed(REFUSED)) if self.is_discarded_hook(&place) => {
+                    let file = memfd_create("hook", MemfdFlags::CLOEXEC)?;
+                    return Ok(self.file(file, flags));
+                }
+                asked => asked?,
+            }
             let new = flags.difference(OFlags::TRUNC)
                 | OFlags::CREATE
                 | OFlags::EXCL
@@ -412,6 +419,17 @@ impl<'a> CallMediation<'a> {
             }
         }
         Err(MediationStop::Failed(Errno::LOOP))
+    }
+
+    /// Returns whether a refused hook is created without a name: it is in a repository that the command
+    /// has just created, from a template. Git does not continue if it cannot copy a template.
+    fn is_discarded_hook(&self, place: &NameLocation) -> bool {
+        is_hook(&place.path)
+            && !self
+                .mediator
+                .new_directories
+                .above(&place.directory)
+                .is_empty()
     }
 
     fn open_existing(&self, handle: OwnedFd, flags: OFlags, mode: Mode) -> MediationResult {
@@ -443,7 +461,7 @@ impl<'a> CallMediation<'a> {
             FileType::Directory => return Err(MediationStop::Failed(Errno::ISDIR)),
             _ => {}
         }
-        self.ask(&path, NameAction::Change, false)?;
+        self.ask_change(&handle, &path)?;
         if kind == FileType::Fifo && !flags.contains(OFlags::NONBLOCK) {
             let flags =
                 reopen_flags.difference(OFlags::CLOEXEC) | flags.intersection(OFlags::CLOEXEC);
@@ -505,7 +523,7 @@ impl<'a> CallMediation<'a> {
             return Err(MediationStop::Continue);
         }
         self.inside(&path, false)?;
-        self.ask(&path, NameAction::Change, false)?;
+        self.ask_change(&handle, &path)?;
         self.content_changes(&handle, &path)?;
         self.done(|| {
             let file = reopen(&handle, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;

@@ -9,6 +9,7 @@ use std::{
     io::{self, Read, Write},
 };
 
+use haft_witness::FileId;
 use rustix::{
     fs::{
         AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat, renameat_with,
@@ -19,6 +20,7 @@ use rustix::{
 
 use super::{
     REFUSED,
+    new_directories::NewDirectories,
     perform::{CallMediation, MediationResult, MediationStop, NameLocation},
 };
 use crate::NameAction;
@@ -37,9 +39,12 @@ impl CallMediation<'_> {
         // A directory that can be removed is empty, so its contents need no check.
         self.check_removal(&place, false)?;
         let known = self.mediator.created.known(&place);
+        let id = directory_id(&place, kind);
         self.entry_goes(&place)?;
         let done = self.done(|| unlinkat(&place.directory, &*place.name, flags))?;
         self.mediator.created.remove(known);
+        self.mediator.new_directories.removed(&place, kind, id);
+        self.mediator.new_directories.forget(id);
         Ok(done)
     }
 
@@ -94,7 +99,7 @@ impl CallMediation<'_> {
             return Ok(());
         }
         let made = self.mediator.created.known(place).is_some();
-        self.ask(&place.path, NameAction::Remove { made }, with_contents)
+        self.ask(place, NameAction::Remove { made }, with_contents)
     }
 
     pub(super) fn rename(
@@ -147,11 +152,20 @@ impl CallMediation<'_> {
                 self.check_removal(&target, false)?;
             }
         }
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        let moved = MovedDirectories::new(&source, &target, exchange)?;
+        for (from, to) in moved.replacements(&self.mediator.new_directories) {
+            self.ask_to_replace(&from.path, &to.path)?;
+        }
         let moves = || {
             let (from, to) = (&source.directory, &target.directory);
             renameat_with(from, &*source.name, to, &*target.name, flags)
         };
-        let moves = || self.witnessed_move(&source, &target, either, flags, moves);
+        let moves = || {
+            let done = self.witnessed_move(&source, &target, either, flags, moves)?;
+            moved.record(&self.mediator.new_directories);
+            Ok(done)
+        };
         if self.mediator.immutable.includes(&target.path) && !is_checked {
             return Err(self.refuse_protected(&target.path));
         }
@@ -160,7 +174,7 @@ impl CallMediation<'_> {
         }
         let from = source.path.clone();
         if directory {
-            self.ask(&target.path, NameAction::MoveDirectory { from }, directory)?;
+            self.ask(&target, NameAction::MoveDirectory { from }, directory)?;
             return moves();
         }
         let contents = contents(&source);
@@ -168,7 +182,7 @@ impl CallMediation<'_> {
             from,
             contents: contents.clone(),
         };
-        self.ask(&target.path, action, directory)?;
+        self.ask(&target, action, directory)?;
         match contents {
             Some(contents) => {
                 let known = self.mediator.created.known(&target);
@@ -182,6 +196,94 @@ impl CallMediation<'_> {
             None => moves(),
         }
     }
+}
+
+/// A move, and the kinds and identities of what it moves.
+struct MovedDirectories<'a> {
+    source: &'a NameLocation,
+    target: &'a NameLocation,
+    kind: FileType,
+    id: Option<FileId>,
+    /// The entry at the target, if any.
+    replaced: Option<(FileType, Option<FileId>)>,
+    exchange: bool,
+}
+
+impl<'a> MovedDirectories<'a> {
+    fn new(
+        source: &'a NameLocation,
+        target: &'a NameLocation,
+        exchange: bool,
+    ) -> Result<Self, MediationStop> {
+        let of = |place: &NameLocation| {
+            let kind = kind(place)?;
+            Ok::<_, Errno>((kind, directory_id(place, kind)))
+        };
+        let (kind, id) = of(source)?;
+        Ok(Self {
+            source,
+            target,
+            kind,
+            id,
+            replaced: of(target).ok(),
+            exchange,
+        })
+    }
+
+    /// Returns the directories that get another name, with that name, and whether it leads to an old
+    /// directory now.
+    fn arrivals(&self, directories: &NewDirectories) -> Vec<(FileId, &'a NameLocation, bool)> {
+        let replaces = self
+            .replaced
+            .is_some_and(|(kind, id)| directories.is_old(kind, id));
+        let mut all: Vec<_> = self
+            .id
+            .map(|id| (id, self.target, replaces))
+            .into_iter()
+            .collect();
+        if self.exchange {
+            let replaces = directories.is_old(self.kind, self.id);
+            let other = self.replaced.and_then(|(_, id)| id);
+            all.extend(other.map(|id| (id, self.source, replaces)));
+        }
+        all
+    }
+
+    /// Returns the moves, from and to, of directories with guarded names to names that led to another
+    /// directory before.
+    fn replacements(
+        &self,
+        directories: &NewDirectories,
+    ) -> impl Iterator<Item = (&'a NameLocation, &'a NameLocation)> {
+        let mut arrivals = self.arrivals(directories);
+        arrivals.retain(|(id, place, replaces)| directories.would_replace(*id, place, *replaces));
+        let (source, target) = (self.source, self.target);
+        arrivals.into_iter().map(move |(_, place, _)| {
+            let is_target = std::ptr::eq(place, target);
+            (if is_target { source } else { target }, place)
+        })
+    }
+
+    /// Records that the move was carried out.
+    fn record(&self, directories: &NewDirectories) {
+        let arrivals = self.arrivals(directories);
+        directories.removed(self.source, self.kind, self.id);
+        if let Some((kind, id)) = self.replaced {
+            directories.removed(self.target, kind, id);
+            if !self.exchange {
+                directories.forget(id);
+            }
+        }
+        for (id, place, replaces) in arrivals {
+            directories.moved(id, place, replaces);
+        }
+    }
+}
+
+/// Returns the identity of an entry of this kind, if it is a directory.
+fn directory_id(place: &NameLocation, kind: FileType) -> Option<FileId> {
+    let is_directory = kind == FileType::Directory;
+    is_directory.then(|| FileId::from_entry(&place.directory, &place.name))?
 }
 
 fn kind(place: &NameLocation) -> rustix::io::Result<FileType> {

@@ -166,7 +166,7 @@ impl Interpreter {
         program.arguments = arguments.map(Into::into).collect();
         let control = confinement.control.clone();
         program.names = Some(NamePolicy::from_fn(move |used| {
-            profile::permits(&control, used)
+            profile::permits(&control, used, false)
         }));
         let (sandbox, mut process) = shell.start_program(confinement, program).await?;
         let requests = process.stdin.take();

@@ -171,6 +171,7 @@ impl CommandRun<'_> {
             // This future must not hold the session, because its tasks end when it is dropped.
             let (control, command) = (due.control(), self.input.command.clone());
             let refused = Arc::clone(&self.refused);
+            let (arriving, cwd) = (Arc::clone(&self.arriving), Arc::clone(&self.cx.cwd));
             let (stages, confinement) = (due.job.stages(), due.confinement.clone());
             Box::pin(async move {
                 let ended = job::wait_for_exit(stages).await;
@@ -183,6 +184,7 @@ impl CommandRun<'_> {
                 files.extend(seen.control);
                 files.dedup();
                 notes.extend(escalate::control_files_note(&files));
+                notes.extend(arriving.take_note(&cwd));
                 notes.extend(refused_writes::refused_writes_note(&seen.others));
                 notes
             })

@@ -28,6 +28,7 @@ use tokio::{
 
 use super::{
     ShellService,
+    arriving_files::ArrivingFiles,
     bash::{self, Bash, Input},
     capture::OutputCapture,
     change_tracking::{self, ChangeBaseline, UndoCoverage},
@@ -40,7 +41,7 @@ use super::{
     monitor::LineQueue,
     output_mask::OutputMask,
     paused_timeout::PausedTimeout,
-    profile, refused_writes,
+    refused_writes,
     sandbox_refusals::SandboxRefusal,
     service::WaitingCallGuard,
 };
@@ -104,6 +105,8 @@ struct CommandRun<'a> {
     lifted: bool,
     /// Control files that the command tried to create or change and that were refused.
     refused: Arc<RefusedFiles>,
+    /// Control files that it created in directories that it created itself.
+    arriving: Arc<ArrivingFiles>,
     /// The lines, if this is a monitor.
     lines: Option<LineQueue>,
 }
@@ -206,6 +209,7 @@ impl<'a> CommandRun<'a> {
             lifted: input.dangerously_disable_sandbox
                 && confinement.profile == ConfinementProfile::Full,
             refused: Arc::default(),
+            arriving: Arc::new(ArrivingFiles::for_call(cx)),
             lines: None,
         })
     }
@@ -346,10 +350,18 @@ impl<'a> CommandRun<'a> {
     /// Returns the policy that decides about changes of control files and records the refused ones.
     fn judge(&self, confinement: &Confinement) -> NamePolicy {
         let (control, refused) = (confinement.control.clone(), Arc::clone(&self.refused));
+        let arriving = Arc::clone(&self.arriving);
+        let settings = control.names().and_then(|names| names.settings);
         NamePolicy::from_fn(move |used| {
-            let permitted = profile::permits(&control, used);
+            let permitted = arriving.permits(&control, used);
             if !permitted {
-                refused.record(&used.path);
+                // In a new directory, the guard removes unsafe settings instead.
+                let is_removed = used.neighbor.is_some() && !used.new_directories.is_empty();
+                let settings = settings.as_ref().filter(|_| is_removed);
+                match settings {
+                    Some((file, _)) => refused.record(&used.path.with_file_name(file)),
+                    None => refused.record(&used.path),
+                }
             }
             permitted
         })
