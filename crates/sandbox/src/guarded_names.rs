@@ -115,7 +115,7 @@ pub struct NameUse {
     /// contents, so that no process has it open.
     pub neighbor: Option<Vec<u8>>,
     /// The directories above the path that the command itself created, the outermost first. Empty if
-    /// the path is not in such a directory, or if something else was at the path of one before.
+    /// no directory there is new, or if the path of one led to another directory before.
     pub new_directories: Vec<NewDirectory>,
 }
 

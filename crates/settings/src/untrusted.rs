@@ -1,7 +1,7 @@
 //! The directories that commands created, with files in them that control programs. haft does not
 //! use settings, memory files or extensions in them until the user trusts them.
 //!
-//! A directory is known by its identity, so a directory stays untrusted after it was moved. The
+//! A directory is identified by inode and birth time, so it stays untrusted after a move. The
 //! innermost recorded directory above a path decides.
 
 use std::{
@@ -66,6 +66,15 @@ impl UntrustedDirectories {
         }
     }
 
+    /// Creates the folder of the record. Commands cannot see this folder, so it must exist before they
+    /// start: a hidden path that appears later ends them. An error is reported when a directory is
+    /// recorded.
+    pub fn prepare(&self) {
+        if let Some(folder) = self.file.parent() {
+            let _ = fs::create_dir_all(folder);
+        }
+    }
+
     /// Records directories that a command created. Files in them that control programs must not be
     /// created if this fails.
     pub fn add<'a>(
@@ -94,7 +103,7 @@ impl UntrustedDirectories {
                 });
             }
             if records.directories.len() > MAX_DIRECTORIES {
-                // Directories that were removed. One that was moved is kept if there is space.
+                // Removes the directories that no longer exist at their paths.
                 let exists = |one: &RecordedDirectory| Path::new(&one.path).exists();
                 records.directories.retain(exists);
             }
@@ -201,7 +210,7 @@ impl UntrustedDirectories {
         }
     }
 
-    /// Changes the record. Other processes wait meanwhile.
+    /// Changes the record. Other processes wait until then.
     fn change(
         &self,
         change: impl FnOnce(&mut DirectoryRecords) -> io::Result<()>,

@@ -93,8 +93,12 @@ impl CreatedControlFiles {
 
 impl ArrivingFiles {
     pub(crate) fn for_call(cx: &CallContext) -> Self {
+        let untrusted = cx.services.get::<UntrustedDirectories>().ok();
+        if let Some(untrusted) = &untrusted {
+            untrusted.prepare();
+        }
         Self {
-            untrusted: cx.services.get::<UntrustedDirectories>().ok(),
+            untrusted,
             created: Mutex::default(),
         }
     }
@@ -160,7 +164,7 @@ impl ArrivingFiles {
     }
 
     /// Returns the note about the files that were not named yet and exist, if any.
-    pub(crate) fn take_note(&self, cwd: &Path) -> Option<String> {
+    pub(crate) fn next_note(&self, cwd: &Path) -> Option<String> {
         let mut created = self.lock();
         let new = created.files.iter().skip(created.reported);
         let new = new.filter(|file| file.is_named);

@@ -1,8 +1,8 @@
 //! The directories that a command has created at names that led to no directory before.
 //!
 //! A program may trust a directory by its path. So a directory is new only if the command created it at
-//! a name that led to no directory when the command began, and only as long as it is at such a name.
-//! Directories are known by identity, and the birth time must be that of the creation: otherwise
+//! a name that led to no directory when the command began, and only until it is moved to another name
+//! that did. Directories are compared by identity, and the birth time must be that of the creation: otherwise
 //! another command could put an existing directory in place of the created one.
 
 use std::{
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::NewDirectory;
 
-/// The clock of file systems may lag behind the clock of processes by this much.
+/// The maximum lag of the clock of file systems.
 const CLOCK_LAG: Duration = Duration::from_millis(50);
 
 /// The maximum number of directories above a path. Paths have at most 4,096 bytes.
@@ -87,7 +87,7 @@ impl NewDirectories {
     }
 
     /// Forgets a directory that no longer exists.
-    pub(super) fn forget(&self, id: Option<FileId>) {
+    pub(super) fn remove_record(&self, id: Option<FileId>) {
         if let Some(id) = id {
             let mut record = self.0.borrow_mut();
             record.new.remove(&id);
@@ -103,7 +103,7 @@ impl NewDirectories {
     }
 
     /// Returns whether a directory with files that have guarded names would be moved to a name that led
-    /// to a directory before, or below such a name. `replaces`: it leads to one now.
+    /// to a directory before, or below that name. `replaces`: it leads to one now.
     pub(super) fn would_replace(&self, id: FileId, target: &NameLocation, replaces: bool) -> bool {
         let holds = self.0.borrow().holding.contains(&id);
         holds && (replaces || self.0.borrow().is_taken(target) || self.is_in_replacing(target))

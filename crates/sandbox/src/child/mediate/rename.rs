@@ -44,7 +44,7 @@ impl CallMediation<'_> {
         let done = self.done(|| unlinkat(&place.directory, &*place.name, flags))?;
         self.mediator.created.remove(known);
         self.mediator.new_directories.removed(&place, kind, id);
-        self.mediator.new_directories.forget(id);
+        self.mediator.new_directories.remove_record(id);
         Ok(done)
     }
 
@@ -271,7 +271,7 @@ impl<'a> MovedDirectories<'a> {
         if let Some((kind, id)) = self.replaced {
             directories.removed(self.target, kind, id);
             if !self.exchange {
-                directories.forget(id);
+                directories.remove_record(id);
             }
         }
         for (id, place, replaces) in arrivals {

@@ -184,7 +184,7 @@ impl CommandRun<'_> {
                 files.extend(seen.control);
                 files.dedup();
                 notes.extend(escalate::control_files_note(&files));
-                notes.extend(arriving.take_note(&cwd));
+                notes.extend(arriving.next_note(&cwd));
                 notes.extend(refused_writes::refused_writes_note(&seen.others));
                 notes
             })

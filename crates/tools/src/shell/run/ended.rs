@@ -91,7 +91,7 @@ impl CommandRun<'_> {
         let mut output = answer.with(body);
         output.patches.extend(moved);
         due.notes.extend(self.unseen(&due));
-        due.notes.extend(self.arriving.take_note(&self.cx.cwd));
+        due.notes.extend(self.arriving.next_note(&self.cx.cwd));
         add_notes(&mut output, &due);
         Ok(output)
     }
