@@ -109,9 +109,9 @@ pub struct ControlAccess<'a> {
     /// makes that file take effect. If the operation is permitted, exactly this content is installed
     /// again first.
     pub settings: Option<&'a [u8]>,
-    /// Whether the file is in a directory that the same command has created, at a path that was free
-    /// before.
-    pub in_new_directory: bool,
+    /// The outermost directory above the file that the same command has created, at a path that was free
+    /// before. `None`: the directory of the file is not new.
+    pub new_directory: Option<&'a Path>,
 }
 
 /// An operation that a command requests.

@@ -58,6 +58,26 @@ pub(super) struct TableNames {
     pub(super) endings: BTreeSet<String>,
 }
 
+/// Returns whether a path matches an entry of several names that begins with the name of this directory,
+/// or above it, and ends below it.
+pub(super) fn is_entry_across(path: &Path, directory: &Path) -> bool {
+    let names = |path: &Path| -> Vec<String> {
+        let names = path.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(folded(&name.to_string_lossy())),
+            _ => None,
+        });
+        names.collect()
+    };
+    let (names, depth) = (names(path), names(directory).len());
+    (0..depth).any(|first| {
+        let entries = TABLE.sequences.get(names[first].as_str());
+        entries.into_iter().flatten().any(|(rest, _)| {
+            let below = names[first + 1..].iter().map(String::as_str);
+            first + 1 + rest.len() > depth && below.take(rest.len()).eq(rest.iter().copied())
+        })
+    })
+}
+
 /// The names of all entries.
 pub(super) fn names() -> TableNames {
     let (mut parts, mut last) = (BTreeSet::new(), BTreeSet::new());
@@ -311,6 +331,23 @@ mod tests {
         }
         assert!(completes_sequence(Path::new("/p/.hg"), |_| true));
         assert!(!completes_sequence(Path::new("/p/src"), |_| true));
+    }
+
+    #[test]
+    fn an_entry_that_begins_above_a_new_directory_is_seen() {
+        let cases = [
+            ("/p/.config/git/x", "/p/.config", true),
+            ("/p/.config/lefthook.yml", "/p/.config", true),
+            ("/p/.local/share/systemd/x", "/p/.local/share", true),
+            ("/p/new/.config/lefthook.yml", "/p/new", false),
+            ("/p/.config/new/lefthook.yml", "/p/.config", false),
+            ("/p/.config/.vscode/x", "/p/.config", false),
+            ("/p/new/.envrc", "/p/new", false),
+        ];
+        for (path, directory, expected) in cases {
+            let found = is_entry_across(Path::new(path), Path::new(directory));
+            assert_eq!(found, expected, "{path}");
+        }
     }
 
     #[test]

@@ -164,8 +164,7 @@ fn g2_what_git_would_run_is_left_out_of_a_clone_and_the_rest_is_created() {
     }
 }
 
-/// Ways to get a control file of a new directory to a place that existed before. Each script ends in
-/// `old/.envrc`, `.vscode` or `pkg/.vscode`.
+/// Ways to get a control file of a new directory to a place that existed before.
 const ATTEMPTS: &[&str] = &[
     // G4
     "mkdir d; mkdir d/.vscode; touch d/.vscode/t; mv d/.vscode .",
@@ -187,6 +186,7 @@ const ATTEMPTS: &[&str] = &[
     "mkdir d; rm -rf pkg; mkdir d/pkg; mkdir d/pkg/.vscode; mv d/pkg pkg",
     "mkdir d; (while :; do mv -T old d2 2>/dev/null; mv -T d old 2>/dev/null; mv -T d2 d 2>/dev/null; mv -T old d2; mv -T d old; mv -T d2 d; done) & for i in $(seq 300); do touch d/.envrc 2>/dev/null; done; kill $!; wait",
     "mkdir d; for i in $(seq 100); do (mkdir d/x$i; touch d/x$i/.envrc) & (mv -T d/x$i old/x 2>/dev/null; rm -rf old; mv -T d/x$i old 2>/dev/null) & done; wait",
+    "mkdir old/.config; touch old/.config/.envrc old/.config/lefthook.yml; mkdir old/.github; mkdir old/.github/hooks; mkdir c; touch c/lefthook.yml; mv c/lefthook.yml old/.config/; mv -T c old/.config",
     "ln -s ../old l; mkdir d; ln -s ../old d/l; touch d/l/.envrc; touch l/.envrc",
     "mkdir d; mv old d/old; touch d/old/.envrc; mv d/old old",
     "git init -q d; git -c core.worktree=../../old -C d checkout -q HEAD; touch d/.envrc; GIT_DIR=$PWD/d/.git GIT_WORK_TREE=$PWD/old git checkout-index -a",
@@ -199,7 +199,13 @@ fn g4_no_control_file_gets_from_a_new_directory_to_an_older_place() {
             let ground = Ground::new(user);
             ground.home.shell("mkdir old pkg; touch old/x pkg/x");
             let results = ground.exec(&[attempt]);
-            for name in ["old/.envrc", ".vscode", "pkg/.vscode"] {
+            for name in [
+                "old/.envrc",
+                ".vscode",
+                "pkg/.vscode",
+                "old/.config/lefthook.yml",
+                "old/.github/hooks",
+            ] {
                 assert!(!ground.exists(name), "{attempt}: {name}: {results:?}");
             }
         }

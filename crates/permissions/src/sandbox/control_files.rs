@@ -156,7 +156,7 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     if let ControlAction::Remove { made } = used.action {
         // A command may remove files that it made or that are ignored where they are.
         return made
-            || used.in_new_directory
+            || used.new_directory.is_some()
             || is_installed(used.path, roots)
             || !is_kept(used.path);
     }
@@ -216,7 +216,11 @@ pub(super) fn may_arrive(used: &ControlAccess<'_>) -> bool {
         let mut names = used.path.iter().map(|name| folded(&name.to_string_lossy()));
         names.any(|name| VERSION_CONTROL.contains(&name.as_str()))
     };
-    used.in_new_directory && in_dot_git(used.path).is_none() && !is_version_control()
+    // `.config/lefthook.yml` applies to the directory above `.config`, which may be older.
+    let is_of_older = |new: &Path| protected_files::is_entry_across(used.path, new);
+    used.new_directory.is_some_and(|new| !is_of_older(new))
+        && in_dot_git(used.path).is_none()
+        && !is_version_control()
 }
 
 /// Returns whether new settings of a repository start only programs that the old ones start, too.
@@ -351,7 +355,7 @@ mod tests {
                 path,
                 action,
                 settings: None,
-                in_new_directory: false,
+                new_directory: None,
             };
             permits(&used, &roots)
         };
@@ -421,7 +425,7 @@ mod tests {
                 path,
                 action,
                 settings,
-                in_new_directory: false,
+                new_directory: None,
             };
             permits(&used, &roots)
         };

@@ -132,7 +132,7 @@ fn a_confinement_is_the_same() {
             path,
             action: ControlAction::MakeFile,
             settings: None,
-            in_new_directory: false,
+            new_directory: None,
         })
     };
     assert!(!make(&read, &plain));

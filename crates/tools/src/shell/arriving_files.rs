@@ -131,7 +131,7 @@ impl ArrivingFiles {
                 path: &directory.path,
                 action,
                 settings: None,
-                in_new_directory: false,
+                new_directory: None,
             })
         };
         let directories = used.new_directories.iter();

@@ -569,7 +569,7 @@ mod tests {
                 path: &root.join(name),
                 action: haft_contract::ControlAction::MakeFile,
                 settings: None,
-                in_new_directory: false,
+                new_directory: None,
             })
         };
         let wider =

@@ -100,6 +100,7 @@ pub(crate) fn permits(control: &ControlFiles, used: &NameUse, may_arrive: bool) 
     if !may_arrive && matches!(used.action, NameAction::ReplaceDirectory { .. }) {
         return true;
     }
+    let new_directory = used.new_directories.first().map(|one| one.path.as_path());
     control.permits(&ControlAccess {
         path: &used.path,
         action: match &used.action {
@@ -116,6 +117,6 @@ pub(crate) fn permits(control: &ControlFiles, used: &NameUse, may_arrive: bool) 
             NameAction::ReplaceDirectory { from } => ControlAction::ReplaceDirectory { from },
         },
         settings: used.neighbor.as_deref(),
-        in_new_directory: may_arrive && !used.new_directories.is_empty(),
+        new_directory: new_directory.filter(|_| may_arrive),
     })
 }
