@@ -454,6 +454,12 @@ fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
                 "\"{}\" in `sandbox.filesystem.allowWrite`",
                 escaped(path.as_os_str())
             ),
+            // A worktree consists of several files.
+            EscalationGrant::Control(path)
+                if path.parent().is_some_and(|above| above.ends_with(".git/worktrees")) =>
+            {
+                format!("Write or Edit for the files in {}", escaped(path.as_os_str()))
+            }
             EscalationGrant::Control(path) => format!(
                 "the rule `Edit(/{})` in `permissions.allow` of the user's own settings, which names one \
                  path, not those below it",
