@@ -53,6 +53,10 @@ pub struct Confinement {
     /// symlinks in them may not be resolved yet. Writable paths are visible too.
     #[serde(with = "arc_serde::list")]
     pub open: Arc<[PathBuf]>,
+    /// Whether the command has a `/tmp` and a `/var/tmp` of the session, in which only the paths in
+    /// [`open`](Self::open) are those of the machine. Only where the mechanism can do that.
+    #[serde(default)]
+    pub private_tmp: bool,
     /// The part of the command line, as written, that makes its reads unpredictable, if any.
     pub untold: Option<String>,
     /// Control files that the command may not create or change.
@@ -123,6 +127,14 @@ pub trait ProbeConfinement: Send + Sync {
         confinement: &'a Confinement,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, bool>;
+
+    /// Returns the directories that confined commands of the session have as their own: each as
+    /// commands name it, and the folder that it is. Empty if the sandbox is too weak for that. With
+    /// `probes`, a sandbox is set up if that is not known yet; otherwise the result is then empty.
+    fn private_tmp(&self, probes: bool) -> BoxFuture<'_, Vec<(PathBuf, PathBuf)>> {
+        let _ = probes;
+        Box::pin(async { Vec::new() })
+    }
 
     /// Sets up the sandbox for commands with this confinement, so that the first one need not wait
     /// for that.

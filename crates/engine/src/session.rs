@@ -162,6 +162,7 @@ impl SessionContext {
             home: self.home.as_deref().map(real_path::real_directory),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
+            private_tmp: None,
         }
     }
 

@@ -123,6 +123,46 @@ pub(super) fn is_accepted(
     }
 }
 
+/// Returns whether the part changes only files of the session's own `/tmp`, by a redirection or with
+/// a usual call of an editing command.
+pub(super) fn writes_private_files(
+    policy: &Policy,
+    facts: &CallFacts,
+    shell: &ShellFacts,
+    at: usize,
+    part: &LinePart,
+    paths: &[PathUse],
+) -> bool {
+    let is_private = |path: &PathUse| {
+        let places = path.places();
+        !places.is_empty()
+            && places
+                .iter()
+                .all(|touched| policy.is_private(&touched.real))
+    };
+    let makes_temporary = || {
+        part.base_name() == Some("mktemp")
+            && part.finding.verdict == EffectVerdict::Mutating
+            && only_touches_files(part)
+            && has_safe_assignments(part)
+            && !are_edits_restricted(policy)
+            && !is_program_of_workspace(policy, shell, at)
+    };
+    // Also to the value of a variable that the line sets: `T=$(mktemp); sort a > "$T"`.
+    let only_redirects = || {
+        part.argv.is_empty()
+            && part.assignments.is_empty()
+            && part.finding.effects.iter().all(is_redirected_write)
+            && !are_edits_restricted(policy)
+    };
+    policy.may_write_private()
+        && rule_matching::written(paths).next().is_some()
+        && rule_matching::written(paths).all(|(path, _)| is_private(path))
+        && (makes_temporary()
+            || only_redirects()
+            || is_accepted(policy, facts, shell, at, part, paths))
+}
+
 /// Returns whether a rule denies or asks about all edits. Such a rule names only tools, but commands
 /// are not a way around it.
 fn are_edits_restricted(policy: &Policy) -> bool {

@@ -6,7 +6,7 @@ use haft_shell::{Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind};
 
 use super::{
     CallFacts, DecisionReason, Policy, TouchedPath,
-    accepted_edits::{has_safe_assignments, is_accepted},
+    accepted_edits::{has_safe_assignments, is_accepted, writes_private_files},
     command_spelling,
     reversible::{self, ReversibleProblem},
     rule_matching,
@@ -259,6 +259,10 @@ fn cover_part(
         None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
         None => return (PartCoverage::ReadOnly, false),
     };
+    if writes_private_files(policy, facts, shell, at, part, paths) {
+        let why = "it writes only temporary files of this session".to_owned();
+        return (PartCoverage::Allowed(DecisionReason::Tool(why)), false);
+    }
     let by_mode = || {
         policy.mode == PermissionMode::AcceptEdits
             && is_accepted(policy, facts, shell, at, part, paths)
@@ -380,7 +384,12 @@ fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
             WriteKind::OperandWrite | WriteKind::Removal | WriteKind::Tree => {
                 is_inside(policy, path)
             }
-            WriteKind::OptionWrite | WriteKind::Redirect => may_edit(policy, path),
+            WriteKind::OptionWrite | WriteKind::Redirect => {
+                let private = |touched: &TouchedPath| policy.is_private(&touched.real);
+                let is_private = matches!(&path.place, PathLocation::Known(places)
+                    if policy.may_write_private() && places.iter().all(private));
+                is_private || may_edit(policy, path)
+            }
         })
 }
 

@@ -260,6 +260,15 @@ pub(super) fn is_critical(policy: &Policy, path: &PathUse) -> bool {
             || policy.roots.iter().skip(1).any(|root| root == path)
     };
     match &path.place {
+        // A variable with the path of a temporary file is empty if that could not be created.
+        PathLocation::Known(places) | PathLocation::Below(Some(places))
+            if is_below_a_variable(&path.text)
+                && places
+                    .iter()
+                    .any(|touched| policy.is_private(&touched.real)) =>
+        {
+            true
+        }
         PathLocation::Known(places) => places
             .iter()
             .any(|touched| touched.given_and_real().into_iter().any(itself)),

@@ -312,9 +312,14 @@ impl CallFacts {
     /// Returns the paths that the decision was based on. The tool may open no others.
     pub fn authorized_paths(&self) -> AuthorizedPaths {
         let touched = self.reads.iter().chain(&self.writes);
-        AuthorizedPaths::new(touched.map(|touched| AuthorizedPath {
-            given: touched.given.clone(),
-            real: touched.real.clone(),
+        // By its real path, too: the tool may have got that one.
+        let itself = self.reads.iter().chain(&self.writes);
+        let itself = itself.filter(|touched| touched.given != touched.real);
+        let named = touched.map(|touched| (&touched.given, &touched.real));
+        let named = named.chain(itself.map(|touched| (&touched.real, &touched.real)));
+        AuthorizedPaths::new(named.map(|(given, real)| AuthorizedPath {
+            given: given.clone(),
+            real: real.clone(),
         }))
     }
 

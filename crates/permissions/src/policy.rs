@@ -8,7 +8,7 @@ use std::{
 use haft_contract::{HomeControl, PermissionMode};
 
 use super::{
-    SandboxSettings, TouchedPath,
+    PrivateTmp, SandboxSettings, TouchedPath,
     credentials::StorePlaces,
     home_control::{HomeRules, home_control},
     protected_files::is_protected,
@@ -34,6 +34,8 @@ pub struct Policy {
     pub rules: Arc<RuleSet>,
     /// The confinement of commands.
     pub sandbox: Arc<SandboxSettings>,
+    /// The session's own `/tmp`, if its commands have one.
+    pub private_tmp: Option<Arc<PrivateTmp>>,
 }
 
 impl Policy {
@@ -47,6 +49,7 @@ impl Policy {
             home: None,
             rules: Arc::default(),
             sandbox: Arc::default(),
+            private_tmp: None,
         }
     }
 
@@ -63,11 +66,11 @@ impl Policy {
         self
     }
 
-    /// Returns whether a real path is inside the working directories.
+    /// Returns whether a real path is inside the working directories, or a file of the session's own
+    /// `/tmp`.
     pub fn is_inside(&self, path: &Path) -> bool {
-        self.roots
-            .iter()
-            .any(|root| real_path::is_below(path, root))
+        let mut roots = self.roots.iter();
+        roots.any(|root| real_path::is_below(path, root)) || self.is_private(path)
     }
 
     /// Returns the homes that this session works in.

@@ -51,6 +51,7 @@ mod memory;
 pub mod network;
 mod notify;
 mod output;
+mod private_tmp;
 mod probe;
 mod process_tree;
 mod profile;
@@ -77,6 +78,7 @@ pub use mechanism::Mechanism;
 pub use mechanism_probe::{available, is_doubtful, strongest};
 pub use memory::trim_freed_buffers;
 pub use output::CommandOutput;
+pub use private_tmp::{PrivateDirectory, private_directories};
 pub use probe::{ProbeFinding, ProbeReport, probe};
 pub use process_tree::{PinnedProcess, ProcessInfo};
 pub use profile::{

@@ -37,6 +37,9 @@ pub struct ClosedDirectories {
     /// Paths that stay visible under this name, with everything below. A symlink is replaced by its
     /// target. Writable paths are open, too.
     pub open: Vec<PathBuf>,
+    /// Whether `/tmp` and `/var/tmp` are folders of the session, in which only the open paths of the
+    /// machine are visible. Without mount namespaces, this has no effect.
+    pub private_tmp: bool,
 }
 
 /// The paths that a command may change. All paths are absolute; missing ones are skipped.

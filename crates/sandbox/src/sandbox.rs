@@ -24,6 +24,7 @@ use crate::{
     WitnessRequest,
     instance::{FAREWELL, SandboxInstance},
     network::{GateLogEntry, NetworkGate},
+    private_tmp,
     process_tree::PinnedProcess,
     protocol::{GuardOrder, SandboxPlan},
     scratch::{self, ScratchFolder},
@@ -467,6 +468,7 @@ impl SandboxInner {
             }
             plan.own_processes = !state.no_pid_namespaces && mechanism < Mechanism::Reduced;
             plan.mediates = !state.no_mediation;
+            plan.set_temporary_variable();
             let failure = match self.try_set_up(purpose, plan, Arc::clone(scratch)).await {
                 Ok(instance) => return Ok(instance),
                 Err(failure @ SandboxError::Unavailable { .. }) => failure,
@@ -564,15 +566,11 @@ impl SandboxInner {
         scratch: &Path,
     ) -> SandboxPlan {
         let is_full = *profile == SandboxProfile::Full;
-        let mut env: Vec<_> = (self.setup.environment)(profile)
+        let env: Vec<_> = (self.setup.environment)(profile)
             .into_iter()
             .filter(|(name, _)| is_full || name != "TMPDIR")
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        if !is_full {
-            let scratch = scratch.as_os_str().to_owned();
-            env.push((OsString::from("TMPDIR").into(), scratch.into()));
-        }
         let writable = match profile {
             SandboxProfile::Workspace(workspace) => workspace.writable.iter(),
             SandboxProfile::ReadOnly(_) | SandboxProfile::Full => [].iter(),
@@ -617,7 +615,9 @@ fn sockets_to_hide(profile: &SandboxProfile, scratch: &Path) -> Vec<PathBuf> {
         SandboxProfile::Workspace(workspace) => {
             let mut writable = workspace.writable.clone();
             writable.push(scratch.to_path_buf());
-            sockets::listening(&writable)
+            let mut sockets = sockets::listening(&writable);
+            sockets.retain(|socket| !private_tmp::is_private(profile, socket));
+            sockets
         }
     }
 }

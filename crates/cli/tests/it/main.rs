@@ -11,6 +11,7 @@
 //! - `mcp_login`: logging in to MCP servers; `mcp_serve`, `mcp_clients`: MCP clients that use it
 //! - `page`: the page of a session, in a browser
 //! - `permissions`: rules, settings files, trust
+//! - `private_tmp`: the session's own `/tmp`
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
 //! - `sdk`: the official SDK drives it; `sdk_repository`: its examples, and what its own tests hold a program to
@@ -64,6 +65,7 @@ mod page;
 mod pdf;
 mod permissions;
 mod planted;
+mod private_tmp;
 mod process_wide;
 mod read_once;
 mod repl;

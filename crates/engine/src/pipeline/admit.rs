@@ -28,6 +28,7 @@ use super::{
     denial::{denial_message, denied_by_policy, denied_result, interrupted_result, stopped_result},
     facts::read_command,
     hooks::{self, HookNotes, PreToolHooks},
+    private_paths::{self, PrivateNames},
     undo_note::CallPermission,
 };
 use crate::{
@@ -35,7 +36,7 @@ use crate::{
     hooks::HookEventKind,
     permissions::{
         CallFacts, Decision, DecisionBehavior, DecisionReason, HookPermission, PathContext, Policy,
-        decide,
+        PrivateTmp, decide,
     },
     scheduler::CallSlot,
 };
@@ -197,6 +198,19 @@ impl CallAdmission<'_> {
             self.check_context = None;
             let mut facts =
                 CallFacts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+            if !facts.has_command() {
+                self.resolve_private_tmp(&mut facts, false).await;
+                let input = private_paths::input_with_places(&prepared, &facts, &self.policy);
+                if let Some(input) = input {
+                    prepared = self.rebind(&prepared, input)?;
+                    facts =
+                        CallFacts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+                }
+                facts.name_private_files(&self.policy);
+                if let Some(private) = self.policy.private_tmp.as_deref() {
+                    prepared.private_names = PrivateNames::new(private);
+                }
+            }
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
                 self.policy = self.policy.clone().with_plan(self.context.real_plan());
             }
@@ -244,6 +258,9 @@ impl CallAdmission<'_> {
                 }
             };
             hooks_have_run = true;
+            if facts.has_command() {
+                self.resolve_private_tmp(&mut facts, true).await;
+            }
             let mut hook_denial = None;
             if let Some(hook_output) = hook_output {
                 self.effects.notes = hook_output.notes;
@@ -290,7 +307,8 @@ impl CallAdmission<'_> {
             }
             let permission =
                 CallPermission::new(self.policy.mode, &decision.reason, facts.writes.len());
-            let relies_on_undo = permission.is_reversible;
+            let relies_on_sandbox =
+                permission.is_reversible || facts.uses_private_tmp(&self.policy);
             let allow_text = decision.reason.to_string();
             let mut ask_reason =
                 (decision.behavior == DecisionBehavior::Ask).then_some(decision.reason);
@@ -361,8 +379,8 @@ impl CallAdmission<'_> {
                     sourced: env_file,
                     only_confined,
                     relies_on_undo: runs_unasked && relies_on_undo,
-                    // A weaker sandbox would not see every change.
-                    required: confinement.required || (runs_unasked && relies_on_undo),
+                    // A weaker sandbox would not see every change, or show another `/tmp`.
+                    required: confinement.required || (runs_unasked && relies_on_sandbox),
                     ..confinement
                 },
             };
@@ -383,6 +401,23 @@ impl CallAdmission<'_> {
             "{approval}; asked because {}",
             ask_text.unwrap_or(allow_text)
         )
+    }
+
+    /// Resolves the paths of a call that mean files of the session's own `/tmp`. `probes`: the call
+    /// runs a command, so its sandbox may be set up to find out.
+    async fn resolve_private_tmp(&mut self, facts: &mut CallFacts, probes: bool) {
+        if !facts.names_private_directory() {
+            return;
+        }
+        if self.policy.private_tmp.is_none() {
+            let directories = Box::pin(confinement::private_tmp(self.cx, probes)).await;
+            if directories.is_empty() {
+                return;
+            }
+            let private = PrivateTmp::new(directories, &self.policy);
+            self.policy.private_tmp = Some(Arc::new(private));
+        }
+        facts.resolve_private_tmp(&self.policy);
     }
 
     /// Checks whether an allowed command can really be confined, and prepares its sandbox. If this
@@ -454,7 +489,7 @@ impl CallAdmission<'_> {
             let card = prepared.bound.render_error(&error);
             EarlyResult::misuse(
                 prepared.name(),
-                &error.to_string(),
+                &prepared.private_names.in_text(error.to_string()),
                 card,
                 prepared.repairs.clone(),
             )

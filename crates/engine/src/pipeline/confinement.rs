@@ -1,6 +1,6 @@
 //! The confinement of a call's command: the intended one, and its strength on this machine.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{
     CallContext, Confinement, ConfinementStrength, PermissionMode, ProbeConfinement, ToolUse,
@@ -34,6 +34,18 @@ pub(super) async fn probe_strength(
     tokio::select! {
         strength = probe.strength(confinement) => strength,
         () = cx.cancel.cancelled() => None,
+    }
+}
+
+/// Returns the directories that commands of the session have as their own: see
+/// [`ProbeConfinement::private_tmp`].
+pub(super) async fn private_tmp(cx: &CallContext, probes: bool) -> Vec<(PathBuf, PathBuf)> {
+    let Ok(probe) = cx.services.get::<Arc<dyn ProbeConfinement>>() else {
+        return Vec::new();
+    };
+    tokio::select! {
+        directories = probe.private_tmp(probes) => directories,
+        () = cx.cancel.cancelled() => Vec::new(),
     }
 }
 

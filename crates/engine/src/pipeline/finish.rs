@@ -25,6 +25,7 @@ pub(crate) fn finish(
                 tool,
                 bound,
                 repairs,
+                private_names,
                 ..
             },
         result,
@@ -36,7 +37,7 @@ pub(crate) fn finish(
         ..Metadata::default()
     };
     let is_error = result.as_ref().map_or(true, |output| output.failed);
-    let (mut content, card, output) = match result {
+    let (mut content, card, mut output) = match result {
         Ok(output) => {
             let content = bound.to_model(&output);
             let card = draws.then(|| bound.render_result(&output));
@@ -52,6 +53,10 @@ pub(crate) fn finish(
             (content, card, ToolOutput::default())
         }
     };
+    private_names.in_content(&mut content);
+    if let Some(structured) = &mut output.structured {
+        private_names.in_value(structured);
+    }
     if let Some(cap) = tool.spec().profile.result_cap {
         metadata.stored = results.cap_content(&mut content, cap);
     }

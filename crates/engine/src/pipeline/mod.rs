@@ -14,6 +14,7 @@ pub mod finish;
 pub(crate) mod hooks;
 mod paths;
 pub mod prepare;
+mod private_paths;
 mod undo_note;
 mod validate;
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     ArgumentRepair, DenialSource, EarlyResult, coerce, denial::by_rule, misuse_card, paths,
-    validate,
+    private_paths::PrivateNames, validate,
 };
 use crate::{
     permissions::PathContext,
@@ -30,6 +30,8 @@ pub struct PreparedCall {
     pub(super) repairs: Vec<ArgumentRepair>,
     /// The kind of the call's effects, computed only once, so that it does not change with the files.
     effects_kind: OnceLock<EffectsKind>,
+    /// The paths that its result must contain instead of the places of the session's own files.
+    pub(super) private_names: PrivateNames,
     /// The effects that were computed last, to be reused by `admit`.
     last_effects: Mutex<Option<Effects>>,
 }
@@ -181,6 +183,7 @@ pub(super) fn prepare_with_tool(
                 bound,
                 repairs,
                 effects_kind: OnceLock::new(),
+                private_names: PrivateNames::default(),
                 last_effects: Mutex::default(),
             })
         }

@@ -7,8 +7,8 @@ use haft_contract::{PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
     permissions::{
-        CallFacts, DecisionBehavior, HookPermission, List, PatternBases, Policy, RuleSet,
-        RuleSource, SettingsScope, decide,
+        CallFacts, DecisionBehavior, HookPermission, List, PatternBases, Policy, PrivateTmp,
+        RuleSet, RuleSource, SettingsScope, decide,
         rules::{RuleProblem, UrlTarget, target},
     },
 };
@@ -94,6 +94,11 @@ impl CallExplainer {
         }
         if let Some(simulate) = &question.simulate {
             simulated(&mut facts, simulate);
+        }
+        let has_private = || facts.names_private_directory() && !self.is_unwitnessed();
+        if facts.shell.is_some() && has_private() {
+            policy.private_tmp = Some(Arc::new(PrivateTmp::for_new_session(&policy)));
+            facts.resolve_private_tmp(&policy);
         }
         let decision = decide(&policy, &facts);
         let mut reason = decision.reason.to_string();

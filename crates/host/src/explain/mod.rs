@@ -11,8 +11,8 @@ use std::{path::Path, sync::Arc};
 
 use haft_contract::{Confinement, PermissionMode, RuleOffer};
 use haft_engine::permissions::{
-    CallFacts, Decision, DecisionBehavior, PartCoverage, Policy, approval_parts, confine, decide,
-    profile,
+    CallFacts, Decision, DecisionBehavior, PartCoverage, Policy, PrivateTmp, approval_parts,
+    confine, decide, profile,
     sandbox::{ProfileReason, SettingsHosts, is_witnessed},
     suggest, uncovered_parts,
 };
@@ -107,7 +107,7 @@ pub async fn explain_call(
     let folder = haft.engine().folder().to_path_buf();
     let judge = CallExplainer::new(haft.services().clone(), folder).await?;
     let facts = judge.facts(tool, input, &context).await;
-    let facts = facts.map_err(anyhow::Error::msg)?;
+    let mut facts = facts.map_err(anyhow::Error::msg)?;
     // Decide as in a session: a command that relies on confinement asks if nothing confines it.
     let machine = match facts.shell {
         Some(_) => {
@@ -119,6 +119,10 @@ pub async fn explain_call(
     let sandbox_warning = machine.warning;
     let settings = Arc::make_mut(&mut policy.sandbox);
     (settings.unconfined, settings.unwitnessed) = (machine.unconfined, machine.unwitnessed);
+    if facts.shell.is_some() && !policy.sandbox.unwitnessed {
+        policy.private_tmp = Some(Arc::new(PrivateTmp::for_new_session(&policy)));
+        facts.resolve_private_tmp(&policy);
+    }
     let decision = decide(&policy, &facts);
     let offers = match decision.behavior {
         DecisionBehavior::Ask => suggest(&policy, &facts, &context.bases()),

@@ -15,7 +15,7 @@ use haft_contract::{ConfinementProfile, PermissionMode};
 
 use super::{
     super::{
-        CallFacts, Policy, StorePlaces, TouchedPath, allow, credentials,
+        CallFacts, PRIVATE_DIRECTORIES, Policy, StorePlaces, TouchedPath, allow, credentials,
         decide::path_to_ask_about,
         rules::{List, RuleClass, RuleContent},
         shell_facts::{PathLocation, ShellFacts},
@@ -184,19 +184,18 @@ pub(super) fn visible_homes(
     let Some(shell) = facts.shell.as_ref() else {
         return HomeVisibility::default();
     };
-    // This mode asks about no path, so nothing is closed.
-    if policy.mode == PermissionMode::BypassPermissions {
-        return HomeVisibility::default();
-    }
-    let untold = known_reads::unknown_read(shell);
-    if confined == ConfinementProfile::Workspace && untold.is_none() {
-        return HomeVisibility::default();
-    }
+    // This mode asks about no path, so no home is closed.
+    let asks = policy.mode != PermissionMode::BypassPermissions;
+    let untold = known_reads::unknown_read(shell).filter(|_| asks);
+    let closes_homes = asks && (confined != ConfinementProfile::Workspace || untold.is_some());
     // The user was not asked about a path that the line does not show.
     let computes = untold.is_some() || known_reads::computes_path(shell);
     let wide =
         confined == ConfinementProfile::ReadOnly && computes && allow::is_read_only(policy, shell);
-    let session = session(policy, wide);
+    let session = match closes_homes {
+        true => session(policy, wide),
+        false => open_homes(policy),
+    };
     let mut open = session.open.clone();
     let called = shell
         .analysis
@@ -215,7 +214,13 @@ pub(super) fn visible_homes(
         let tops = policy.roots.iter().filter_map(|root| top_above(root));
         open.extend(tops.filter(|top| is_inside(top, &session.closed)));
     }
-    let closed = session.closed.iter();
+    // Such a directory stays the session's own, unless the session works in it.
+    let is_private = |path: &PathBuf| {
+        let is_open = || policy.roots.contains(path) || policy.home.as_ref() == Some(path);
+        PRIVATE_DIRECTORIES.iter().any(|one| Path::new(one) == path) && !is_open()
+    };
+    open.retain(|path| !is_private(path));
+    let closed = session.homes.iter();
     let closed = closed.filter(|closed| !open.iter().any(|open| closed.starts_with(open)));
     HomeVisibility {
         closed: closed.cloned().collect(),
@@ -226,6 +231,9 @@ pub(super) fn visible_homes(
 
 /// The visibility that is the same for every call of a session.
 struct SessionHomes {
+    /// The closed homes.
+    homes: Vec<PathBuf>,
+    /// These, and the private directories.
     closed: Vec<PathBuf>,
     open: Vec<PathBuf>,
 }
@@ -236,7 +244,23 @@ fn session(policy: &Policy, wide: bool) -> SessionHomes {
         true => (&looked.closed_outside, &looked.tools_outside),
         false => (&looked.closed, &looked.tools),
     };
-    let closed = closed.clone();
+    session_homes(policy, closed.clone(), tools)
+}
+
+/// Returns the visibility for a command that sees the homes: only the private directories are closed.
+fn open_homes(policy: &Policy) -> SessionHomes {
+    let looked = HomeScan::recent(policy.home.as_deref());
+    let mut session = session_homes(policy, Vec::new(), &looked.tools);
+    let homes = credentials::homes().iter().chain(&policy.home);
+    let homes = homes.filter(|home| is_inside(home, &session.closed) && home.is_dir());
+    session.open.extend(homes.cloned());
+    session
+}
+
+/// Returns the paths that are visible in these closed directories and in the private ones.
+fn session_homes(policy: &Policy, homes: Vec<PathBuf>, tools: &[PathBuf]) -> SessionHomes {
+    let private = PRIVATE_DIRECTORIES.iter().map(PathBuf::from);
+    let closed = outermost(homes.iter().cloned().chain(private).collect());
     let inside = |path: &Path| is_inside(path, &closed);
     let mut open: Vec<PathBuf> = policy
         .roots
@@ -245,7 +269,7 @@ fn session(policy: &Policy, wide: bool) -> SessionHomes {
         .filter(|path| inside(path))
         .cloned()
         .collect();
-    open.extend(tools.iter().cloned());
+    open.extend(tools.iter().filter(|path| inside(path)).cloned());
     // git stores commits of a linked worktree or a part of a checkout there.
     let checkouts = policy.roots.iter().filter_map(|root| {
         let main = files::main_checkout(root).or_else(|| top_above(root))?;
@@ -269,7 +293,11 @@ fn session(policy: &Policy, wide: bool) -> SessionHomes {
             open.extend([path, real].into_iter().filter(|path| inside(path)));
         }
     }
-    SessionHomes { closed, open }
+    SessionHomes {
+        homes,
+        closed,
+        open,
+    }
 }
 
 fn is_inside(path: &Path, closed: &[PathBuf]) -> bool {
@@ -306,7 +334,11 @@ impl HomeScan {
             return Arc::clone(found);
         }
         let closed = closed(home);
-        let tools = scan_tools(home, &closed);
+        let private = PRIVATE_DIRECTORIES.iter().map(PathBuf::from);
+        let tools = scan_tools(
+            home,
+            &private.chain(closed.iter().cloned()).collect::<Vec<_>>(),
+        );
         let outside = system_files::closed_directories().into_iter();
         let closed_outside = outermost(outside.chain(closed.iter().cloned()).collect());
         let found = Arc::new(Self {
@@ -411,6 +443,9 @@ fn permitted(policy: &Policy, facts: &CallFacts, closed: &[PathBuf]) -> Vec<Path
     let mut found = Vec::new();
     let mut asked = None;
     let mut add = |touched: &TouchedPath| {
+        if policy.is_private(&touched.real) {
+            return;
+        }
         let linked = policy.is_inside(&touched.given) && !policy.is_inside(&touched.real);
         if !linked {
             found.push(touched.given.clone());

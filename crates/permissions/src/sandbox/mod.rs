@@ -37,7 +37,7 @@ use super::{
 pub(crate) use approved::ApprovedAccess;
 pub(super) use approved::approved_access;
 pub use hosts::{HostsByPolicy, SettingsHost, SettingsHosts};
-pub(crate) use paths::controlled;
+pub(crate) use paths::{controlled, session_writable_paths as session_paths};
 pub use profile::{ProfileReason, is_witnessed, profile};
 pub(super) use profile::{is_enough, is_lifted, is_open};
 pub(super) use secret_variables::uses_secret;
@@ -298,6 +298,7 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
         stores: paths.stores.into(),
         closed: homes.closed.into(),
         open: homes.open.into(),
+        private_tmp: facts.shell.is_some(),
         untold: homes.untold,
         control: paths.control,
         network,

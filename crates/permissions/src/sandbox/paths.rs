@@ -156,7 +156,7 @@ fn patterns<'a>(
 }
 
 /// Returns the paths that every command of the session may change.
-pub(super) fn session_writable_paths(policy: &Policy) -> Vec<PathBuf> {
+pub(crate) fn session_writable_paths(policy: &Policy) -> Vec<PathBuf> {
     let mut writable = policy.roots.clone();
     let edits = policy
         .rules
@@ -282,6 +282,14 @@ fn granted(policy: &Policy, facts: &CallFacts) -> Vec<PermittedPath> {
         let PathAccess::Write(how) = path.access else {
             continue;
         };
+        // Every command may write there.
+        if path
+            .places()
+            .iter()
+            .any(|touched| policy.is_private(&touched.real))
+        {
+            continue;
+        }
         match &path.place {
             PathLocation::Known(places) => {
                 let removed = how == WriteKind::Removal;

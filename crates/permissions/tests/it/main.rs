@@ -21,6 +21,7 @@ mod denied_lines;
 mod families;
 mod judged;
 mod lines;
+mod private_tmp;
 mod properties;
 mod revived;
 mod shadowed;

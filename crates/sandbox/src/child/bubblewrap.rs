@@ -31,10 +31,30 @@ pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
             }
         }
     }
+    let private = plan.private_directories();
+    for one in &private {
+        let (folder, path) = (&one.folder.as_os_str().to_owned(), one.path.as_os_str());
+        add(&[&word("--bind"), folder, &path.to_owned()]);
+        for entry in one
+            .entries()
+            .iter()
+            .filter(|entry| !one.open.contains(entry))
+        {
+            let entry = entry.as_os_str().to_owned();
+            add(&[&word("--perms"), &word("0755"), &word("--tmpfs"), &entry]);
+        }
+        for path in &one.open {
+            let path = path.as_os_str().to_owned();
+            add(&[&word("--ro-bind-try"), &path, &path]);
+        }
+    }
+    let sees_scratch = plan.temporary().contains(&plan.scratch);
     let scratch = plan.scratch.as_os_str().to_owned();
     let hidden = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => {
-            add(&[&word("--tmpfs"), &scratch]);
+            if sees_scratch {
+                add(&[&word("--tmpfs"), &scratch]);
+            }
             add(&[&word("--unshare-net")]);
             &reading.hidden
         }
@@ -63,7 +83,9 @@ pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
                 let path = path.into_os_string();
                 add(&[&word("--ro-bind"), &path, &path]);
             }
-            add(&[&word("--bind"), &scratch, &scratch]);
+            if sees_scratch {
+                add(&[&word("--bind"), &scratch, &scratch]);
+            }
             if !super::namespaces::has_network(&plan.profile) {
                 add(&[&word("--unshare-net")]);
             }
@@ -77,9 +99,18 @@ pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
         let directory = one.directory.as_os_str().to_owned();
         add(&[&word("--remount-ro"), &directory]);
     }
+    for one in &private {
+        for entry in one
+            .entries()
+            .iter()
+            .filter(|entry| !one.open.contains(entry))
+        {
+            add(&[&word("--remount-ro"), &entry.as_os_str().to_owned()]);
+        }
+    }
     for path in hidden.iter().chain(&mounts::sockets(plan)) {
         // A path in a closed directory does not exist in the sandbox, so it needs no cover.
-        if closed.iter().any(|one| one.is_shut(path)) {
+        if closed.iter().any(|one| one.is_shut(path)) || private.iter().any(|one| one.hides(path)) {
             continue;
         }
         let Ok(metadata) = std::fs::metadata(path) else {

@@ -39,9 +39,21 @@ pub(super) fn from_plan(plan: &SandboxPlan) -> Vec<ClosedDirectory> {
         SandboxProfile::Workspace(workspace) => (&workspace.closed, &workspace.writable[..]),
         SandboxProfile::Full => return Vec::new(),
     };
+    let private = plan.private_directories();
+    let is_private = |path: &PathBuf| private.iter().any(|one| path.starts_with(&one.path));
+    let closed = &ClosedDirectories {
+        directories: closed
+            .directories
+            .iter()
+            .filter(|path| !is_private(path))
+            .cloned()
+            .collect(),
+        ..closed.clone()
+    };
     // The sandbox itself needs these paths.
     let program = env::current_exe().ok();
-    let own = [&plan.scratch, &plan.shell].into_iter();
+    let temporary = plan.temporary();
+    let own = temporary.iter().chain([&plan.shell]);
     let own = own.chain(&plan.snapshot).chain(&program);
     let open = closed.open.iter().chain(writable).chain(own);
     let open: Vec<&Path> = open.map(PathBuf::as_path).collect();
@@ -65,7 +77,7 @@ fn directories(closed: &ClosedDirectories, open: &[&Path]) -> Vec<ClosedDirector
 }
 
 /// Returns the paths without those that are below another one.
-pub(super) fn outermost<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<&'a Path> {
+pub(crate) fn outermost<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<&'a Path> {
     let mut paths: Vec<&Path> = paths.collect();
     paths.sort_unstable();
     let mut outermost: Vec<&Path> = Vec::new();
@@ -134,7 +146,7 @@ mod tests {
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         let closed = ClosedDirectories {
             directories: paths(&["/home", "/root", "/home/me", "/data/me"]),
-            open: Vec::new(),
+            ..ClosedDirectories::default()
         };
         let open = [
             "/home/me/work/sub",

@@ -215,9 +215,19 @@ fn landlock(
     if plan.mechanism < Mechanism::Reduced {
         writable.extend(OWN.iter().map(Path::new));
     }
-    writable.push(&plan.scratch);
+    let temporary = plan.temporary();
+    let private = plan.private_directories();
     let readable = readable(plan);
     let mut rules: Vec<_> = writable.into_iter().map(|path| (path, all)).collect();
+    rules.extend(temporary.iter().map(|path| {
+        // Working directories may be below a private directory, and a rule covers everything below
+        // its path. So the guard writes there for the shell.
+        let is_private = private.iter().any(|directory| directory.path == *path);
+        match writing {
+            WriteRules::Elsewhere if is_private => (path.as_path(), others),
+            WriteRules::Elsewhere | WriteRules::Everything => (path.as_path(), all),
+        }
+    }));
     let mut connects = false;
     if let SandboxProfile::Workspace(workspace) = &plan.profile {
         let rights = match writing {

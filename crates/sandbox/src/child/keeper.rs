@@ -31,7 +31,7 @@ use super::{
     bubblewrap,
     confine::{self, PreparedConfinement},
     guard::{self, GuardParams},
-    mounts, namespaces, waiter,
+    mounts, namespaces, private_tmp, waiter,
 };
 use crate::{
     Mechanism, PROXY_PORT, SandboxNetwork, SandboxProfile,
@@ -119,6 +119,10 @@ pub(super) fn main() -> i32 {
             return send_reply(&channel, &KeeperReply::NoScratch { error });
         }
     };
+    if let Err(error) = private_tmp::prepare(&plan) {
+        let error = format!("{}: {error}", plan.scratch.display());
+        return send_reply(&channel, &KeeperReply::NoScratch { error });
+    }
     // Orphans of a killed keeper become children of the waiter.
     let _ = set_child_subreaper(Some(getpid()));
     let forked = pidfd_open(getpid(), PidfdFlags::empty())

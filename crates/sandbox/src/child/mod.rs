@@ -16,6 +16,7 @@ mod keeper;
 mod mediate;
 mod mounts;
 mod namespaces;
+mod private_tmp;
 mod program;
 pub mod readable;
 pub(crate) mod server_guard;
@@ -23,6 +24,8 @@ mod shell;
 mod waiter;
 
 use std::{env, process};
+
+pub(crate) use closed_directories::outermost;
 
 /// The first argument that makes a program with [`run_if_asked`] the keeper of a sandbox.
 pub const ARGUMENT: &str = "__sandbox";

@@ -22,8 +22,11 @@ use rustix::{
 use super::{
     closed_directories,
     keeper::{SetupFailure, step, step_at},
+    private_tmp,
 };
-use crate::{SandboxProfile, WorkspaceProfile, protocol::SandboxPlan};
+use crate::{
+    SandboxProfile, WorkspaceProfile, private_tmp::PlannedDirectory, protocol::SandboxPlan,
+};
 
 /// The devices in a sandbox. They give no access to the machine.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -49,15 +52,20 @@ pub(super) fn set_up(plan: &SandboxPlan) -> Result<(), SetupFailure> {
         )
     })?;
     step("devices", || devices(&plan.scratch))?;
+    let held = step("private temporary files", || private_tmp::hold(plan))?;
     step("closed directories", || closed_directories::close(plan))?;
+    private_tmp::mount(held)?;
     let none = WorkspaceProfile::nothing();
     let (workspace, hidden) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&none, &reading.hidden),
         SandboxProfile::Workspace(workspace) => (workspace, &workspace.hidden),
         SandboxProfile::Full => return Ok(()),
     };
-    let mut writable = Vec::new();
-    if matches!(plan.profile, SandboxProfile::ReadOnly(_)) {
+    let private = plan.private_directories();
+    let temporary = plan.temporary();
+    if !temporary.contains(&plan.scratch) {
+        // The command does not see the scratch folder itself.
+    } else if matches!(plan.profile, SandboxProfile::ReadOnly(_)) {
         step("temporary files", || {
             tmpfs(&plan.scratch, "mode=0700,size=25%")
         })?;
@@ -66,7 +74,7 @@ pub(super) fn set_up(plan: &SandboxPlan) -> Result<(), SetupFailure> {
             mount_bind(&plan.scratch, &plan.scratch)
         })?;
     }
-    writable.push(plan.scratch.clone());
+    let mut writable = Vec::new();
     for path in &workspace.writable {
         // A directory below another writable one needs no mount.
         let inside = workspace
@@ -78,8 +86,11 @@ pub(super) fn set_up(plan: &SandboxPlan) -> Result<(), SetupFailure> {
             writable.push(path.clone());
         }
     }
+    // After the working directories: some may be below these.
+    writable.extend(temporary);
     writable.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
-    step("read-only files", || freeze(&writable))?;
+    let visible: Vec<PathBuf> = private.iter().flat_map(PlannedDirectory::entries).collect();
+    step("read-only files", || freeze(&writable, &visible))?;
     let mut table = step("the list of mounts", mounts)?;
     let (immutable, replaceable) = workspace.split_protected(plan.is_mediated());
     for path in &immutable {
@@ -195,10 +206,16 @@ fn devices(staging: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes every mount read-only that is not at or below one of these paths.
-fn freeze(writable: &[PathBuf]) -> io::Result<()> {
+/// Makes every mount read-only that is not at or below a writable path. `visible` are paths below
+/// writable ones that are themselves not writable.
+fn freeze(writable: &[PathBuf], visible: &[PathBuf]) -> io::Result<()> {
+    let deepest = |paths: &[PathBuf], path: &Path| {
+        let above = paths.iter().filter(|above| path.starts_with(above));
+        above.map(|above| above.components().count()).max()
+    };
     for (path, flags) in mounts()? {
-        if writable.iter().any(|open| path.starts_with(open)) {
+        let open = deepest(writable, &path);
+        if open.is_some() && open >= deepest(visible, &path) {
             continue;
         }
         let flags = flags | MountFlags::RDONLY | MountFlags::BIND;
@@ -356,9 +373,17 @@ pub(super) fn sockets(plan: &SandboxPlan) -> BTreeSet<PathBuf> {
         sockets_in(directory, 0, &mut found);
     }
     sockets_in(Path::new(DAEMONS), DEPTH, &mut found);
+    let private = plan.private_directories();
+    let temporary = plan.temporary();
     found.retain(|socket| {
-        let mut open = workspace.writable.iter().chain([&plan.scratch]);
-        !open.any(|open| socket.starts_with(open))
+        // A socket of the machine in such a directory does not exist for the command.
+        let is_open = |open: &PathBuf| {
+            let is_own = private
+                .iter()
+                .any(|own| own.path == *open && !own.holds(socket));
+            socket.starts_with(open) && !is_own
+        };
+        !workspace.writable.iter().chain(&temporary).any(is_open)
     });
     found
 }

@@ -135,7 +135,7 @@ mod tests {
         fn readable(&self, closed: &[&str], hidden: &[&str], open: &[&str]) -> Vec<String> {
             let closed = ClosedDirectories {
                 directories: self.paths(closed),
-                open: Vec::new(),
+                ..ClosedDirectories::default()
             };
             let all = readable(&closed, &self.paths(hidden), &self.paths(open));
             let inside = all

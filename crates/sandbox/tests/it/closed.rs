@@ -32,6 +32,7 @@ fn profiles(place: &Place) -> [SandboxProfile; 2] {
     let closed = |open: Vec<_>| ClosedDirectories {
         directories: vec![home.clone()],
         open,
+        ..ClosedDirectories::default()
     };
     let mut with_project = open.to_vec();
     with_project.push(home.join("project"));

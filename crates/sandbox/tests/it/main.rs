@@ -21,6 +21,7 @@ mod lifetime;
 mod network;
 mod output;
 mod outside;
+mod private_tmp;
 mod running;
 mod scenarios;
 mod setting;

@@ -91,6 +91,7 @@ impl Walker<'_> {
                 continue;
             };
             let value = decode::text(word, self.known(shell, state));
+            let value = value.or_else(|| temporary_path(word));
             if let Some(value) = value.filter(|_| !assignment.append) {
                 state.values.record(&assignment.name, &value, shell.source);
                 self.has_values = true;
@@ -99,26 +100,52 @@ impl Walker<'_> {
     }
 }
 
+/// The form of the paths that `mktemp` returns.
+const TEMPORARY_PATH: &str = "/tmp/tmp.XXXXXXXXXX";
+
 /// Returns whether a value is only the output of `mktemp`.
 fn is_temporary_path(word: &ShellWord) -> bool {
+    temporary_arguments(word).is_some()
+}
+
+/// Returns a path like that of a value which is only the output of `mktemp`, if no argument selects
+/// another directory.
+fn temporary_path(word: &ShellWord) -> Option<String> {
+    let is_plain = |word: &ShellWord| match word.parts.as_slice() {
+        [only] => matches!(&only.kind, PartKind::Text(text) if text == "-d" || text == "-q"),
+        _ => false,
+    };
+    let arguments = temporary_arguments(word)?;
+    arguments
+        .iter()
+        .all(is_plain)
+        .then(|| TEMPORARY_PATH.to_owned())
+}
+
+/// Returns the arguments of `mktemp`, if a value is only its output.
+fn temporary_arguments(word: &ShellWord) -> Option<&[ShellWord]> {
+    // Also in double quotes, which change nothing here.
     let [part] = word.parts.as_slice() else {
-        return false;
+        return None;
     };
     let PartKind::Command(script) = &part.kind else {
-        return false;
+        return None;
     };
     let [item] = script.items.as_slice() else {
-        return false;
+        return None;
     };
     let [command] = item.pipeline.commands.as_slice() else {
-        return false;
+        return None;
     };
     match &command.kind {
         CommandKind::Simple { assignments, words } if assignments.is_empty() => {
-            let name = words.first().map(|word| word.parts.as_slice());
-            matches!(name, Some([only]) if only.kind == PartKind::Text("mktemp".to_owned()))
+            let (name, arguments) = words.split_first()?;
+            let [only] = name.parts.as_slice() else {
+                return None;
+            };
+            (only.kind == PartKind::Text("mktemp".to_owned())).then_some(arguments)
         }
-        _ => false,
+        _ => None,
     }
 }
 

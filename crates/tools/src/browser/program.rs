@@ -229,7 +229,7 @@ fn profile(cx: &CallContext) -> SandboxProfile {
         guarded: None,
         closed: ClosedDirectories {
             directories: closed,
-            open: Vec::new(),
+            ..ClosedDirectories::default()
         },
         network: SandboxNetwork::Proxy,
     })

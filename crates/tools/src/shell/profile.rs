@@ -15,8 +15,9 @@ pub(crate) fn sandbox_profile(confinement: &Confinement) -> SandboxProfile {
     let mut closed = ClosedDirectories {
         directories: confinement.closed.to_vec(),
         open: confinement.open.to_vec(),
+        private_tmp: confinement.private_tmp,
     };
-    if !closed.directories.is_empty() {
+    if !closed.directories.is_empty() || closed.private_tmp {
         // The command's shell sources this file first.
         closed.open.extend(confinement.sourced.clone());
     }

@@ -32,7 +32,8 @@ use haft_contract::{
 };
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Mechanism, PROXY_PORT, Sandbox, SandboxError, SandboxNetwork,
-    SandboxProfile, SandboxSetup, ScratchLease, ShellCommand, WitnessRequest, system_shell,
+    SandboxProfile, SandboxSetup, ScratchLease, ShellCommand, WitnessRequest, private_directories,
+    system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
@@ -526,10 +527,8 @@ impl ShellService {
     /// Returns the folder for temporary files of commands. Its path is short, because the path of a
     /// Unix socket in it must fit into 107 bytes. The folder is removed with the last lease on it.
     ///
-    /// The folder is in the machine's `/tmp`; commands have no separate `/tmp`. So the user's files
-    /// and sockets in `/tmp` remain visible, and no file that a command creates there disappears
-    /// silently. This is as safe as a separate `/tmp`, because commands cannot change anything else
-    /// in `/tmp` without approval.
+    /// The folder is in the machine's `/tmp`. It contains the folders that confined commands see as
+    /// `/tmp` and `/var/tmp`. Without mount namespaces, only `TMPDIR` names it.
     pub(crate) fn scratch_folder(&self) -> PathBuf {
         let create = || ScratchLease::create(Path::new("/tmp")).ok();
         let lease = self.scratch.get_or_init(create).as_ref();
@@ -600,6 +599,27 @@ impl ProbeConfinement for ShellService {
             cx.services.get::<haft_journal::Journal>().is_ok()
                 && self.strength(confinement).await == Some(ConfinementStrength::Whole)
                 && self.can_witness(confinement).await.unwrap_or(false)
+        })
+    }
+
+    fn private_tmp(&self, probes: bool) -> BoxFuture<'_, Vec<(PathBuf, PathBuf)>> {
+        Box::pin(async move {
+            let is_confined = || self.is_fully_confined.load(Ordering::Relaxed);
+            if probes && !is_confined() {
+                self.strength(&Confinement::default()).await;
+            }
+            if !is_confined() {
+                return Vec::new();
+            }
+            let directories = private_directories(&self.scratch_folder()).into_iter();
+            // The call may be before any command, which would create them.
+            directories
+                .filter(|directory| match probes {
+                    true => directory.create().is_ok(),
+                    false => directory.folder.is_dir(),
+                })
+                .map(|directory| (directory.path, directory.folder))
+                .collect()
         })
     }
 

@@ -136,7 +136,7 @@ impl CallMediation<'_> {
         let is_working_file = self.mediator.path_in_root(path).is_some()
             && !self.mediator.immutable.includes(path)
             && !self.is_guarded(path, false);
-        is_working_file || path.starts_with(&self.mediator.scratch)
+        is_working_file || self.mediator.temporary.include(path)
     }
 }
 

@@ -116,9 +116,13 @@ impl CallMediation<'_> {
         let is_unnamed = fstat(&handle)?.st_nlink == 0;
         if !is_unnamed {
             let path = real(&handle).map_err(|_| MediationStop::Continue)?;
-            self.mediator
-                .path_in_root(&path)
-                .ok_or(MediationStop::Continue)?;
+            let is_temporary = self.is_temporary(&handle, &path);
+            if !is_temporary && self.mediator.path_in_root(&path).is_none() {
+                return Err(MediationStop::Continue);
+            }
+            if is_temporary != self.is_temporary(&place.directory, &place.path) {
+                return Err(MediationStop::Failed(Errno::XDEV));
+            }
             self.ask_change(&handle, &path)?;
             // The file may be changed through its new name.
             if let Some(witness) = &self.mediator.witness {
@@ -156,7 +160,7 @@ impl CallMediation<'_> {
         let place = start.and_then(|start| place(&start, &name));
         let place = place.map_err(|_| MediationStop::Continue)?;
         if !exists(&place.directory, &place.name) {
-            self.inside(&place.path, false)?;
+            self.inside_at(&place, false)?;
             self.ask(&place, NameAction::MakeFile, false)?;
             self.name_changes(&place);
         }

@@ -71,7 +71,9 @@ impl CallMediation<'_> {
     ) -> MediationResult {
         let file = self.metadata_target(target)?;
         let path = real(&file).map_err(|_| MediationStop::Continue)?;
-        if self.mediator.path_in_root(&path).is_none() || self.mediator.immutable.includes(&path) {
+        let is_writable =
+            self.mediator.path_in_root(&path).is_some() || self.is_temporary(&file, &path);
+        if !is_writable || self.mediator.immutable.includes(&path) {
             self.mediator.record_refused(&path, false);
             return Err(MediationStop::Continue);
         }

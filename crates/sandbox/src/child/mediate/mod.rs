@@ -29,6 +29,7 @@ mod perform;
 mod refused_writes;
 mod rename;
 mod storage_waits;
+mod temporary_files;
 mod witness;
 
 use std::{
@@ -47,6 +48,7 @@ use self::{
     new_directories::NewDirectories,
     refused_writes::RefusedWrites,
     storage_waits::StorageWaits,
+    temporary_files::TemporaryFiles,
     witness::UnstoredObject,
 };
 use crate::{
@@ -70,7 +72,7 @@ pub(super) struct Mediator {
     refused: RefusedWrites,
     /// Stores what the command changes, if our process wants that.
     witness: Option<ChangeWitness>,
-    scratch: PathBuf,
+    temporary: TemporaryFiles,
     /// Calls that wait for a decision of our process, by the number of the question.
     parked: HashMap<u32, ParkedCall>,
     next: u32,
@@ -129,7 +131,7 @@ impl Mediator {
             new_directories: NewDirectories::default(),
             refused: RefusedWrites::default(),
             witness: None,
-            scratch: plan.scratch.clone(),
+            temporary: TemporaryFiles::for_plan(plan),
             parked: HashMap::new(),
             next: 0,
             exclusive: VecDeque::new(),
@@ -158,10 +160,10 @@ impl Mediator {
         self.refused.all()
     }
 
-    /// Records a write that the kernel will refuse. Leaves out the scratch folder, where every write is
-    /// allowed.
+    /// Records a write that the kernel will refuse. Leaves out temporary files, which may all be
+    /// written.
     fn record_refused(&self, path: &Path, tentative: bool) {
-        if !path.starts_with(&self.scratch) {
+        if !self.temporary.include(path) {
             self.refused.record(path, tentative);
         }
     }
@@ -345,9 +347,9 @@ impl Mediator {
     }
 
     /// Returns a path relative to the writable directory that contains it. `None` if no writable
-    /// directory does, or the path is in the scratch folder.
+    /// directory does, or the path is a temporary file.
     fn path_in_root<'a>(&self, path: &'a Path) -> Option<&'a Path> {
-        if path.starts_with(&self.scratch) {
+        if self.temporary.include(path) {
             return None;
         }
         self.roots

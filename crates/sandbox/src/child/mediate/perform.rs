@@ -275,9 +275,11 @@ impl<'a> CallMediation<'a> {
         {
             self.mediator.record_refused(&place.path, false);
         }
-        match self.mediator.path_in_root(&place.path) {
-            Some(_) => Ok(place),
-            None => Err(MediationStop::Continue),
+        let is_writable = self.mediator.path_in_root(&place.path).is_some()
+            || self.is_temporary(&place.directory, &place.path);
+        match is_writable {
+            true => Ok(place),
+            false => Err(MediationStop::Continue),
         }
     }
 
@@ -383,7 +385,7 @@ impl<'a> CallMediation<'a> {
                 };
                 continue;
             }
-            self.inside(&place.path, false)?;
+            self.inside_at(&place, false)?;
             match self.ask(&place, NameAction::MakeFile, false) {
                 Err(MediationStop::Failed(REFUSED)) if self.is_discarded_hook(&place) => {
                     let file = memfd_create("hook", MemfdFlags::CLOEXEC)?;
@@ -435,7 +437,7 @@ impl<'a> CallMediation<'a> {
     fn open_existing(&self, handle: OwnedFd, flags: OFlags, mode: Mode) -> MediationResult {
         let path = real(&handle).map_err(|_| MediationStop::Continue)?;
         let kind = FileType::from_raw_mode(fstat(&handle)?.st_mode);
-        if self.mediator.path_in_root(&path).is_none() {
+        if self.mediator.path_in_root(&path).is_none() && !self.is_temporary(&handle, &path) {
             let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
             let unnamed = flags.contains(OFlags::TMPFILE);
             if (kind == FileType::RegularFile && writes) || (kind == FileType::Directory && unnamed)
@@ -522,7 +524,9 @@ impl<'a> CallMediation<'a> {
         if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
             return Err(MediationStop::Continue);
         }
-        self.inside(&path, false)?;
+        if !self.is_temporary(&handle, &path) {
+            self.inside(&path, false)?;
+        }
         self.ask_change(&handle, &path)?;
         self.content_changes(&handle, &path)?;
         self.done(|| {

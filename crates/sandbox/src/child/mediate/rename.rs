@@ -112,7 +112,9 @@ impl CallMediation<'_> {
         let source = self.walk(&start, &path, true)?;
         let (start, path) = self.start(to.0, to.1)?;
         let target = self.walk(&start, &path, true)?;
-        let inside = |place: &NameLocation| self.mediator.path_in_root(&place.path).is_some();
+        let is_temporary = |place: &NameLocation| self.is_temporary(&place.directory, &place.path);
+        let in_root = |place: &NameLocation| self.mediator.path_in_root(&place.path).is_some();
+        let inside = |place: &NameLocation| in_root(place) || is_temporary(place);
         if !inside(&source) && !inside(&target) {
             if kind(&source).is_ok() {
                 self.mediator.record_refused(&source.path, false);
@@ -121,6 +123,17 @@ impl CallMediation<'_> {
             return Err(MediationStop::Continue);
         }
         let directory = kind(&source)? == FileType::Directory;
+        let temporary = &self.mediator.temporary;
+        if [&source, &target]
+            .iter()
+            .any(|place| temporary.is_mount_point(&place.path))
+        {
+            return Err(MediationStop::Failed(Errno::BUSY));
+        }
+        // These are on different mounts.
+        if is_temporary(&source) != is_temporary(&target) {
+            return Err(MediationStop::Failed(Errno::XDEV));
+        }
         if (source.slash || target.slash) && !directory {
             return Err(MediationStop::Failed(Errno::NOTDIR));
         }
