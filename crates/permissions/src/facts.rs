@@ -296,12 +296,11 @@ impl CallFacts {
         }
     }
 
-    /// Returns the resolved paths outside the policy's directories, written paths first.
+    /// Returns the resolved paths outside the policy's working directories, written paths first.
     pub fn outside<'a>(&'a self, policy: &'a super::Policy) -> impl Iterator<Item = &'a Path> {
-        let written = self
-            .writes
-            .iter()
-            .filter(move |touched| !policy.is_inside(&touched.real));
+        let written = self.writes.iter().filter(move |touched| {
+            !policy.is_inside(&touched.real) || policy.is_private(&touched.real)
+        });
         let read = self
             .reads
             .iter()

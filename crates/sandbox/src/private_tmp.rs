@@ -1,7 +1,7 @@
 //! The session's own `/tmp` and `/var/tmp`.
 //!
-//! All commands of a session share two folders below its scratch folder, in the place of the
-//! machine's `/tmp` and `/var/tmp`. Files and sockets that other programs have there do not exist
+//! All commands of a session share two folders below its scratch folder, instead of the machine's
+//! `/tmp` and `/var/tmp`. Files and sockets that other programs have there do not exist
 //! for a command. Paths below these directories that a command must see, such as its working
 //! directory, are mounted at their own paths.
 
@@ -31,7 +31,7 @@ pub struct PrivateDirectory {
 }
 
 /// Returns the directories that commands with this scratch folder can have as their own. One that
-/// is a symlink on this machine is not among them: it leads to another one or stays as it is.
+/// is a symlink on this machine is not among them: it leads to another one, or stays the machine's.
 pub fn private_directories(scratch: &Path) -> Vec<PrivateDirectory> {
     let is_directory = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     let directories = DIRECTORIES.iter().map(|(path, name)| PrivateDirectory {

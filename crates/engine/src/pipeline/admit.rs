@@ -307,8 +307,8 @@ impl CallAdmission<'_> {
             }
             let permission =
                 CallPermission::new(self.policy.mode, &decision.reason, facts.writes.len());
-            let relies_on_sandbox =
-                permission.is_reversible || facts.uses_private_tmp(&self.policy);
+            let relies_on_undo = permission.is_reversible;
+            let relies_on_sandbox = relies_on_undo || facts.uses_private_tmp(&self.policy);
             let allow_text = decision.reason.to_string();
             let mut ask_reason =
                 (decision.behavior == DecisionBehavior::Ask).then_some(decision.reason);

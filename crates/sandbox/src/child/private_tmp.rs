@@ -45,7 +45,7 @@ pub(super) fn prepare(plan: &SandboxPlan) -> io::Result<()> {
 }
 
 /// Creates a file or directory without any permissions, which shows that the entry is one of the
-/// machine. An existing one of the same kind is used as it is.
+/// machine. An existing one of the same kind stays unchanged.
 fn make_mount_point(path: &Path, is_file: bool) -> io::Result<()> {
     // A command may have created something else there.
     if let Ok(found) = fs::symlink_metadata(path)
