@@ -1,7 +1,7 @@
 //! The session's own `/tmp` and `/var/tmp`.
 //!
-//! All commands of a session share two folders below its scratch folder, instead of the machine's
-//! `/tmp` and `/var/tmp`. Files and sockets that other programs have there do not exist
+//! All commands of a session share two folders below its scratch folder. They replace `/tmp` and
+//! `/var/tmp` of the machine. Files and sockets that other programs have there do not exist
 //! for a command. Paths below these directories that a command must see, such as its working
 //! directory, are mounted at their own paths.
 
@@ -109,7 +109,7 @@ impl SandboxPlan {
             return Vec::new();
         }
         // The sandbox itself needs these paths.
-        let program = std::env::current_exe().ok();
+        let program = crate::child::own_program();
         let own = std::iter::once(&self.shell)
             .chain(&self.snapshot)
             .chain(&program);

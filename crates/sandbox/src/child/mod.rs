@@ -36,6 +36,11 @@ pub(crate) const PROCESSES: &str = "the list of processes";
 /// The name of the step that fails if a process cannot perform the calls of another one.
 pub(crate) const MEDIATION: &str = "the mediation of files";
 
+/// Returns the path of this program.
+pub(crate) fn own_program() -> Option<std::path::PathBuf> {
+    env::current_exe().ok()
+}
+
 /// Turns this process into the keeper of a sandbox or the guard of a server if its first argument
 /// requests it; does not return in that case. `main` must call this first, while there is only one
 /// thread.

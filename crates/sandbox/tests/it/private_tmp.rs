@@ -25,6 +25,7 @@ struct PrivateSession(Place);
 impl PrivateSession {
     /// `None` if the mechanism is not available.
     async fn with(mechanism: Mechanism) -> Option<Self> {
+        haft_testkit::bound_this_process();
         let place = Place::with(mechanism);
         assert!(
             place.project().starts_with("/tmp") || place.project().starts_with("/var/tmp"),
