@@ -232,7 +232,7 @@ fn a_socket_fits_into_the_temporary_folder() {
     let folder = well(&mut talk, "echo $TMPDIR");
     // A socket's name has at most 107 bytes; programs add folders and names of their own.
     assert!(
-        folder.starts_with("/tmp/") && folder.len() <= 40,
+        Path::new(&folder).starts_with("/tmp") && folder.len() <= 40,
         "{folder}"
     );
     if !is_there("python3") {
@@ -537,7 +537,12 @@ fn a_script_fills_caches_of_its_tools_and_hides_no_refusal() {
     fs::write(desk.at("work/quiet.sh"), quiet).unwrap();
     let (text, failed, asked) = run(&mut talk, "sh quiet.sh", false);
     assert!(!failed && asked.len() == 1, "{text} {asked:?}");
-    for name in ["home/kept", "there", "there/old"] {
+    // The directory beside the project does not exist for the command if it is below `/tmp`.
+    let is_seen = |name: &&str| !desk.at(name).starts_with("/tmp") || name.starts_with("home");
+    for name in ["home/kept", "there", "there/old"]
+        .iter()
+        .filter(|name| is_seen(name))
+    {
         let changing = format!("changing {}", desk.at(name).display());
         assert!(asked[0].contains(&changing), "{name}: {asked:?}");
     }
