@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, BoxFuture, CardSection, ContextPatch, GrantEnd,
-    PermissionMode, RuleOffer,
+    PermissionMode, RuleOffer, RuleScope, rule_offer::OfferKind,
 };
 use haft_host::{
     ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler, ServerElicitation,
@@ -34,12 +34,16 @@ impl QuestionHandler for EditorQuestions {
                 return ApprovalAnswer::Unavailable;
             };
             let asked = AskGuard::begin(&session, &request);
-            let mut options =
-                vec![json!({"optionId": "allow", "name": "Allow", "kind": "allow_once"})];
+            let once = json!({"optionId": "allow", "name": "Allow", "kind": "allow_once"});
             let always = always(&session, &request);
-            for (id, name, _) in &always {
-                options.push(json!({"optionId": id, "name": name, "kind": "allow_always"}));
-            }
+            let permanent = always
+                .iter()
+                .map(|(id, name, _)| json!({"optionId": id, "name": name, "kind": "allow_always"}));
+            let mut options: Vec<Value> = permanent.collect();
+            // Only the choice to run without network comes before the plain answer.
+            let first = request.offers.first().map(RuleOffer::kind);
+            let is_first = first == Some(OfferKind::Offline);
+            options.insert(if is_first { 2.min(options.len()) } else { 0 }, once);
             options.push(json!({"optionId": "reject", "name": "Reject", "kind": "reject_once"}));
             let choice = choose(&session, call(&session, &request), options).await;
             let answer = match choice {
@@ -179,15 +183,21 @@ fn always(
     }
     let offers = request.offers.iter().enumerate();
     let mut options: Vec<(String, String, ApprovalAnswer)> = offers
-        .map(|(at, offer)| {
+        .flat_map(|(at, offer)| {
             let name = distinct_line(&format!("Always allow {}", offer.to_text()));
-            match at {
+            let always = match at {
                 0 => ("always".to_owned(), name, ApprovalAnswer::AllowAlways),
-                _ => (format!("always-{}", at + 1), name, keep_rules(offer)),
-            }
+                _ => (format!("always-{}", at + 1), name, keep_rules(offer, None)),
+            };
+            let for_session = (offer.kind() != OfferKind::AllowRules).then(|| {
+                let name = format!("Allow in this session: {}", offer.to_text());
+                let answer = keep_rules(offer, Some(RuleScope::Session));
+                (format!("session-{}", at + 1), distinct_line(&name), answer)
+            });
+            for_session.into_iter().chain([always])
         })
         .collect();
-    if let Some(first) = request.offers.first() {
+    if let Some(first) = request.rule_offer() {
         let (rules, text) = (|| first.rules.clone(), first.to_text());
         let name = |end: &str| distinct_line(&format!("Allow {text} {end}"));
         for (id, end) in [("task", GrantEnd::Task), ("minutes", GrantEnd::HALF_HOUR)] {
@@ -200,13 +210,13 @@ fn always(
     options
 }
 
-/// Returns an approval that saves the rules of a choice in the usual place.
-fn keep_rules(offer: &RuleOffer) -> ApprovalAnswer {
+/// Returns an approval that saves the rules of a choice; without a scope, in the usual place.
+fn keep_rules(offer: &RuleOffer, scope: Option<RuleScope>) -> ApprovalAnswer {
     ApprovalAnswer::Updated {
         input: None,
         patches: Vec::new(),
         keep: offer.rules.clone(),
-        scope: None,
+        scope,
     }
 }
 

@@ -1,6 +1,9 @@
 //! Asks the user at the terminal.
 
-use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, GrantEnd, RuleOffer};
+use haft::{
+    ApprovalAnswer, ApprovalRequest, BoxFuture, GrantEnd, RuleOffer, RuleScope,
+    contract::rule_offer::OfferKind,
+};
 use haft_host::{QuestionHandler, UserQuestions};
 use tokio::sync::Mutex;
 
@@ -112,18 +115,22 @@ fn why(question: &ApprovalRequest) -> String {
             0 => "[a]lways".to_owned(),
             at => format!("[a{}]", at + 1),
         };
-        let noun = if offer.rules.len() == 1 {
-            "rule"
-        } else {
-            "rules"
+        let effect = match (offer.kind(), offer.rules.len()) {
+            (OfferKind::AllowRules, 1) => "add the rule",
+            (OfferKind::AllowRules, _) => "add the rules",
+            _ => "allow",
         };
         let rules = show::distinct_line(&offer.to_text());
-        text += &format!("\n  {name} would add the {noun} {rules}");
+        text += &format!("\n  {name} would {effect} {rules}");
     }
-    if !question.offers.is_empty() {
+    if let Some(offer) = question.rule_offer() {
         let task = GrantEnd::Task.description();
+        let rules = match question.offers.first() {
+            Some(first) if first == offer => "the same".to_owned(),
+            _ => show::distinct_line(&offer.to_text()),
+        };
         text += &format!(
-            "\n  [t], [m] and [s] allow the same {task}, for 30 minutes and for this session"
+            "\n  [t], [m] and [s] allow {rules} {task}, for 30 minutes and for this session"
         );
     }
     text
@@ -142,6 +149,18 @@ pub(crate) fn always_answer(offers: &[RuleOffer], at: usize) -> ApprovalAnswer {
     }
 }
 
+/// Returns the approval that adds the rules of a choice to the session.
+pub(crate) fn session_answer(offers: &[RuleOffer], at: usize) -> ApprovalAnswer {
+    ApprovalAnswer::Updated {
+        input: None,
+        patches: Vec::new(),
+        keep: offers
+            .get(at)
+            .map_or_else(Vec::new, |offer| offer.rules.clone()),
+        scope: Some(RuleScope::Session),
+    }
+}
+
 /// Parses an answer. The error is the text to show before the question is asked again.
 fn parse_answer(said: &str, offers: &[RuleOffer]) -> Result<ApprovalAnswer, &'static str> {
     let lower = said.to_lowercase();
@@ -154,7 +173,8 @@ fn parse_answer(said: &str, offers: &[RuleOffer]) -> Result<ApprovalAnswer, &'st
             _ => Err("that choice does not exist"),
         };
     }
-    if let Some(first) = offers.first() {
+    let mut kinds = offers.iter();
+    if let Some(first) = kinds.find(|offer| offer.kind() == OfferKind::AllowRules) {
         let rules = first.rules.clone();
         match lower.as_str() {
             "t" | "task" => return Ok(ApprovalAnswer::allow_until(rules, GrantEnd::Task)),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BoxFuture, CallId, Card, ContextPatch, ToolUse};
+use crate::{BoxFuture, CallId, Card, ContextPatch, ToolUse, rule_offer::OfferKind};
 
 /// The permission mode: how much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,7 +136,7 @@ impl RuleOffer {
 
     /// Returns the choice as text for the user: the rules, and what they leave open.
     pub fn to_text(&self) -> String {
-        let rules = self.rules.join(", ");
+        let rules = self.rules_text();
         match self.asks_again.as_slice() {
             [] => rules,
             parts => format!("{rules} (asks again for {})", parts.join(", ")),
@@ -267,6 +267,12 @@ impl ApprovalRequest {
     /// Returns the rules of the first choice, which the answer [`ApprovalAnswer::AllowAlways`] adds.
     pub fn first_rules(&self) -> &[String] {
         self.offers.first().map_or(&[], |offer| &offer.rules)
+    }
+
+    /// Returns the first choice that consists of allow rules, which can also be limited in time.
+    pub fn rule_offer(&self) -> Option<&RuleOffer> {
+        let mut offers = self.offers.iter();
+        offers.find(|offer| offer.kind() == OfferKind::AllowRules)
     }
 
     /// Returns the card to show the user: the preview if available, otherwise the call.

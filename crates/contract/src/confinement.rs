@@ -183,6 +183,9 @@ pub enum NetworkAccess {
     Nobody,
     /// The hosts that rules allow, through a proxy.
     ByRule(HostPolicy),
+    /// Only the hosts that these rules allow, through a separate proxy. No later call and no answer of
+    /// the user adds a host.
+    Only(HostPolicy),
     /// Every host that the user can reach.
     Anybody,
 }

@@ -25,6 +25,7 @@
 //! - [`hooks`]: hook events that a tool fires; [`http`], [`websocket`]: network requests for crates
 //!   without an HTTP client
 //! - [`approval`]: permission modes, and requests for the user's approval
+//! - [`rule_offer`]: rules in questions other than allow rules
 //! - [`background_tasks`]: the background tasks of a session and the notices the model reads about
 //!   them
 //! - [`nested_calls`]: calls that a tool makes itself
@@ -67,6 +68,7 @@ pub mod pending_input;
 pub mod pending_servers;
 pub mod profile;
 pub mod progress;
+pub mod rule_offer;
 pub mod runtime_task;
 pub mod schedules;
 pub mod schema;

@@ -58,6 +58,9 @@ pub struct Engine {
     pub(crate) draws_cards: bool,
     /// Whether a result of the session has explained undo.
     pub(crate) undo_was_explained: Arc<AtomicBool>,
+    /// Whether a user of the session has answered a question otherwise than with its choice to run
+    /// commands without network.
+    pub(crate) offline_was_declined: Arc<AtomicBool>,
     agent: Arc<RwLock<AgentIdentity>>,
     folder: PathBuf,
 }
@@ -307,6 +310,7 @@ impl Engine {
             names_flags: self.names_flags,
             draws_cards: self.draws_cards,
             undo_was_explained: Arc::clone(&self.undo_was_explained),
+            offline_was_declined: Arc::clone(&self.offline_was_declined),
             agent,
             folder: self.folder.clone(),
         })
@@ -535,6 +539,7 @@ impl EngineBuilder {
             names_flags: self.names_flags,
             draws_cards: self.draws_cards,
             undo_was_explained: Arc::default(),
+            offline_was_declined: Arc::default(),
             agent,
             folder: self.session_folder,
         };

@@ -57,7 +57,11 @@ fn rule(condition: &HookCondition) -> Result<Option<Rule>, String> {
     let mut rules = RuleSet::default();
     let name = condition.rule.split('(').next().unwrap_or_default().trim();
     let list = match RuleClass::from_name(name) {
-        RuleClass::Commands | RuleClass::Tool => List::Ask,
+        // Permits for the sandbox match no call: they are refused in this list.
+        RuleClass::Commands
+        | RuleClass::Tool
+        | RuleClass::OfflineCommands
+        | RuleClass::ReadDomains => List::Ask,
         // A relative path starts at the working directory, as in an allow rule.
         RuleClass::Reads | RuleClass::Edits | RuleClass::Hosts => List::Allow,
     };

@@ -165,7 +165,7 @@ pub(super) fn writes_private_files(
 
 /// Returns whether a rule denies or asks about all edits. Such a rule names only tools, but commands
 /// are not a way around it.
-fn are_edits_restricted(policy: &Policy) -> bool {
+pub(super) fn are_edits_restricted(policy: &Policy) -> bool {
     let rules = [List::Deny, List::Ask].into_iter();
     let mut rules = rules.flat_map(|list| policy.rules.in_list(list));
     rules.any(|rule| {
@@ -183,7 +183,7 @@ fn may_change_any_file(policy: &Policy, facts: &CallFacts) -> bool {
 }
 
 /// Returns whether `PATH` leads to a program of the working directory, or its files pin one.
-fn is_program_of_workspace(policy: &Policy, shell: &ShellFacts, at: usize) -> bool {
+pub(super) fn is_program_of_workspace(policy: &Policy, shell: &ShellFacts, at: usize) -> bool {
     let trusted = policy.sandbox.trusted;
     let problem = shell
         .programs

@@ -62,7 +62,7 @@ fn read_only_problem(
 }
 
 /// Returns why a part may do something else here than its analysis says, if it may.
-fn verdict_doubt(
+pub(super) fn verdict_doubt(
     policy: &Policy,
     shell: &ShellFacts,
     at: usize,
@@ -460,7 +460,7 @@ pub(super) fn evaluate_call(policy: &Policy, facts: &CallFacts) -> Option<Decisi
                 pattern.matches(subject)
             }
             // Each fetched host and each path needs its own rule, which is checked below.
-            RuleContent::Domain(_) | RuleContent::Path(_) => false,
+            RuleContent::Domain(_) | RuleContent::ReadHost(_) | RuleContent::Path(_) => false,
             RuleContent::Command { .. } | RuleContent::Parameter { .. } => false,
             RuleContent::Unresolved(_) => false,
         };

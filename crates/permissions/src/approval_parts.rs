@@ -76,6 +76,8 @@ pub fn confinement_text(policy: &Policy, facts: &CallFacts) -> Option<String> {
     let network = match sandbox::network(policy, confined, &reason, approved.as_ref()) {
         NetworkAccess::Nobody => "none",
         NetworkAccess::ByRule(_) => "by rule",
+        NetworkAccess::Only(hosts) if hosts.lists().allowed.is_empty() => "none",
+        NetworkAccess::Only(_) => "only the named hosts",
         NetworkAccess::Anybody => "open",
     };
     Some(match confined {

@@ -18,9 +18,9 @@ use haft_shell::WriteKind;
 use super::{
     CallFacts, Decision, DecisionBehavior, DecisionReason, Policy, TouchedPath,
     allow::{self, PartCoverage},
-    credentials,
+    credentials, offline,
     protected_files::sensitive,
-    reversible, rule_matching,
+    read_domains, reversible, rule_matching,
     rules::{List, RuleClass, RuleContent, UrlTarget, in_url},
     sandbox,
     shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts},
@@ -164,7 +164,13 @@ fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, De
         {
             return Ok(DecisionReason::Sandboxed);
         }
-        return allow::evaluate_line(policy, facts, shell);
+        return allow::evaluate_line(policy, facts, shell).or_else(|because| {
+            if let Some(reason) = offline::reason(policy, facts) {
+                return Ok(DecisionReason::Offline(reason));
+            }
+            let (hosts, rule) = read_domains::permitted(policy, facts).ok_or(because)?;
+            Ok(DecisionReason::rule(rule, hosts.join(", ")))
+        });
     }
     if let Some(because) = allow::evaluate_call(policy, facts) {
         return Ok(because);

@@ -4,7 +4,10 @@ use std::{fmt, path::PathBuf};
 
 use haft_contract::PermissionMode;
 
-use super::rules::{List, Rule};
+use super::{
+    offline::OfflineReason,
+    rules::{List, Rule},
+};
 
 /// A decision and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub enum DecisionReason {
     Hook,
     /// The call runs in the sandbox.
     Sandboxed,
+    /// The call runs in the sandbox without network.
+    Offline(OfflineReason),
     /// Undo can restore what the call changes, and it reaches nothing new.
     Reversible,
     /// Nothing on this machine can undo a part of the command line.
@@ -132,7 +137,7 @@ impl DecisionReason {
     /// Returns the kind of the reason, as messages name it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Rule { .. } => "rule",
+            Self::Rule { .. } | Self::Offline(_) => "rule",
             Self::Mode(_) | Self::Reversible => "mode",
             Self::Hook => "hook",
             Self::Outside(_) => "workingDir",
@@ -182,6 +187,9 @@ impl fmt::Display for DecisionReason {
             Self::Interactive => f.write_str("it asks the user a question"),
             Self::Hook => f.write_str("a hook decided so"),
             Self::Sandboxed => f.write_str("it runs in the sandbox"),
+            Self::Offline(reason) => {
+                write!(f, "it runs in the sandbox without network: {reason}")
+            }
             Self::Reversible => f.write_str("it is reversible: undo restores what it changes"),
             Self::Irreversible { part, why } => write!(f, "`{part}` is irreversible: {why}"),
             Self::Unconfined => f.write_str("it asks to run outside the sandbox"),

@@ -11,6 +11,7 @@ use super::{
     SandboxSettings, is_protected,
     rules::{List, RuleSet, old_name, split_list},
     sandbox::from_settings,
+    sandbox_rules,
 };
 
 /// The permission settings. Reading them records errors, and rules that wait for trust, in the
@@ -90,6 +91,8 @@ impl PermissionSettings for Settings {
         for problem in read_wrappers(self, &mut rules) {
             self.problems.push(problem);
         }
+        let (problems, waiting_grants) = sandbox_rules::add_rules(self, &mut rules, &flags);
+        self.problems.extend(problems);
         let mut waiting = Vec::new();
         for layer in &self.layers {
             let mut has_old_name = false;
@@ -166,6 +169,7 @@ impl PermissionSettings for Settings {
         if self.flag_of(SettingsScope::Managed, "allowManagedPermissionRulesOnly") {
             rules.restrict_to_managed();
         } else {
+            self.left_out.extend(waiting_grants);
             self.report_skipped(waiting.len(), "allow rule");
             self.waiting_rules = waiting;
         }

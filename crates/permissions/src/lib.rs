@@ -24,6 +24,7 @@
 #![warn(missing_docs)]
 
 mod accepted_edits;
+mod accepted_formatters;
 mod allow;
 pub mod approval_parts;
 mod command_spelling;
@@ -40,10 +41,13 @@ mod home_control;
 mod installed_tools;
 mod look_alikes;
 mod named_operands;
+mod offline;
+mod offline_offers;
 pub mod policy;
 mod private_tmp;
 mod program_audit;
 pub mod protected_files;
+mod read_domains;
 mod read_file;
 mod removed_trees;
 mod repository_paths;
@@ -54,11 +58,13 @@ mod rule_matching;
 mod rule_offers;
 pub mod rules;
 pub mod sandbox;
+mod sandbox_rules;
 pub mod shell_facts;
 pub mod suggest;
 mod system_files;
 pub mod tables;
 mod tree_writes;
+mod wrapper_offers;
 
 pub use allow::PartCoverage;
 pub use credentials::StorePlaces;
@@ -68,6 +74,7 @@ pub use facts::{CallFacts, HookPermission, MAX_PATH, PathContext, TouchedPath};
 pub use from_settings::PermissionSettings;
 pub use haft_settings as settings;
 pub use look_alikes::find_look_alikes;
+pub use offline::OfflineReason;
 pub use policy::Policy;
 pub use private_tmp::{PRIVATE_DIRECTORIES, PrivateTmp};
 pub use protected_files::{is_protected, is_systems_own, stores};

@@ -25,7 +25,7 @@ pub fn restore_rules(confinement: &mut Confinement) {
     if let Some(files) = confinement.control.files() {
         confinement.control = control(files);
     }
-    if let NetworkAccess::ByRule(hosts) = &mut confinement.network {
+    if let NetworkAccess::ByRule(hosts) | NetworkAccess::Only(hosts) = &mut confinement.network {
         *hosts = restore_hosts(hosts.lists());
     }
 }

@@ -161,7 +161,7 @@ pub(super) fn new_hosts<'a>(
 }
 
 /// Returns whether the host is the command itself: its network has its own loopback device.
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host
             .parse::<std::net::IpAddr>()

@@ -69,6 +69,8 @@ pub(super) fn match_rule(rule: &Rule, facts: &CallFacts) -> Option<RuleHit> {
         }
         // It was resolved above.
         RuleContent::Unresolved(_) => None,
+        // Only an allow rule has this content.
+        RuleContent::ReadHost(_) => None,
     }
 }
 

@@ -23,31 +23,31 @@ use super::{
 };
 
 /// The maximum number of rules in a choice. A line that needs more asks again for some parts.
-const MAX_COUNT: usize = 5;
+pub(super) const MAX_COUNT: usize = 5;
 
 /// The maximum length of a proposed rule, in characters. Users do not read longer ones before they
 /// agree.
 pub(super) const MAX_RULE: usize = 200;
 
 /// The maximum number of parts for which families are tried.
-const MAX_TRIED: usize = 32;
+pub(super) const MAX_TRIED: usize = 32;
 
 /// The maximum number of parts that are named as asking again.
 const MAX_NAMED_PARTS: usize = 3;
 
 /// A rule that is proposed for a part.
-struct ProposedRule {
-    text: String,
+pub(super) struct ProposedRule {
+    pub(super) text: String,
     /// For a local git write: the text in front of `git`.
     before_git: Option<String>,
 }
 
 /// The proposals for the parts of a line that ask.
-struct LineProposals<'a> {
-    policy: &'a Policy,
-    facts: &'a CallFacts,
+pub(super) struct LineProposals<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) facts: &'a CallFacts,
     bases: &'a PatternBases,
-    shell: &'a ShellFacts,
+    pub(super) shell: &'a ShellFacts,
     /// Whether the project has a tool, by directory and name.
     tools: RefCell<HashMap<(PathBuf, String), bool>>,
 }
@@ -82,6 +82,8 @@ pub(super) fn line_offers(
         })
         .collect();
     let has_family = families.iter().any(Option::is_some);
+    let mut offers: Vec<RuleOffer> = Vec::new();
+    offers.extend(line.offline_choice(&asking, &families));
     let mut choices = Vec::new();
     if has_family {
         choices.push(line.family_choice(&asking, families));
@@ -91,23 +93,33 @@ pub(super) fn line_offers(
         let exact = asking.iter().filter_map(|at| line.exact_part(*at));
         choices.push(exact.collect());
     }
-    let mut offers: Vec<RuleOffer> = Vec::new();
+    let first_rules = offers.len();
     for rules in choices {
         let Some(offer) = line.tested(limit_count(rules)) else {
             continue;
         };
         // The exact words are offered if they leave no part open, or if they are all there is.
-        let adds = offers.is_empty() || offer.asks_again.is_empty();
+        let adds = offers.len() == first_rules || offer.asks_again.is_empty();
         if adds && !offers.iter().any(|other| other.rules == offer.rules) {
             offers.push(offer);
         }
+    }
+    offers.extend(line.wrapper_choice(&asking));
+    if let Some(offer) = line.read_domains_choice() {
+        // Behind the family, before the exact words.
+        let at = if has_family {
+            first_rules + 1
+        } else {
+            first_rules
+        };
+        offers.insert(at.min(offers.len()), offer);
     }
     offers
 }
 
 impl LineProposals<'_> {
     /// Returns the parts that nothing covers, by their index.
-    fn uncovered(&self, policy: &Policy) -> Vec<usize> {
+    pub(super) fn uncovered(&self, policy: &Policy) -> Vec<usize> {
         let all = part_coverage(policy, self.facts, self.shell).into_iter();
         all.filter(|(_, covered)| matches!(covered, PartCoverage::Uncovered(_)))
             .map(|(at, _)| at)
@@ -173,7 +185,7 @@ impl LineProposals<'_> {
     }
 
     /// Returns the rule with the exact words of one part, if these mean the same in another line.
-    fn exact_part(&self, at: usize) -> Option<String> {
+    pub(super) fn exact_part(&self, at: usize) -> Option<String> {
         let part = self.shell.analysis.parts.get(at)?;
         // After a `cd`, the same words apply to other files; with other input, they do other things.
         let is_joined = self.shell.line.replace("||", "").contains(['<', '>', '|']);
@@ -226,6 +238,11 @@ impl LineProposals<'_> {
             return None;
         }
         let open = self.uncovered(&tried);
+        self.partial(rules, open)
+    }
+
+    /// Returns a choice that leaves these parts open, or `None` if that are as many as before.
+    pub(super) fn partial(&self, rules: Vec<String>, open: Vec<usize>) -> Option<RuleOffer> {
         if open.len() >= self.uncovered(self.policy).len() {
             return None;
         }
@@ -246,7 +263,7 @@ impl LineProposals<'_> {
     }
 
     /// Returns the policy with further allow rules of the session, or `None` if a text is invalid.
-    fn with_rules(&self, texts: &[String]) -> Option<Policy> {
+    pub(super) fn with_rules(&self, texts: &[String]) -> Option<Policy> {
         let mut tried = self.policy.clone();
         let rules = Arc::make_mut(&mut tried.rules);
         for text in texts {

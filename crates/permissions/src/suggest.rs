@@ -6,6 +6,7 @@ use std::{path::Path, sync::Arc};
 use haft_contract::{
     ContextPatch, GrantEnd, PermissionMode, RuleDestination, RuleList, RuleMatch, RuleOffer,
     RuleScope,
+    rule_offer::{OFFLINE_COMMAND, OfferKind, rule_content},
 };
 use serde_json::{Value, json};
 
@@ -38,8 +39,20 @@ pub fn suggest(policy: &Policy, facts: &CallFacts, bases: &PatternBases) -> Vec<
 /// Returns the narrowest rules that allow the whole call: the last choice that leaves no part open.
 pub fn sufficient_rules(offers: &[RuleOffer]) -> &[String] {
     let mut offers = offers.iter().rev();
-    let sufficient = offers.find(|offer| offer.asks_again.is_empty());
+    let sufficient =
+        offers.find(|offer| offer.kind() == OfferKind::AllowRules && offer.asks_again.is_empty());
     sufficient.map_or(&[], |offer| &offer.rules)
+}
+
+/// Returns rules for commands that would allow the same commands as these rules, with network.
+pub fn command_rules(rules: &[String]) -> Vec<String> {
+    let rules = rules
+        .iter()
+        .map(|rule| match rule_content(rule, OFFLINE_COMMAND) {
+            Some(content) => format!("{}({content})", RuleClass::Commands.word()),
+            None => rule.clone(),
+        });
+    rules.collect()
 }
 
 /// Returns the user rule that would allow a call with this path, after testing that it does.
@@ -131,7 +144,7 @@ fn other(facts: &CallFacts) -> Vec<String> {
 
 /// Returns the choices as permission updates, of which the caller can send one back with its answer.
 pub fn updates(offers: &[RuleOffer]) -> Value {
-    let update = |offer: &RuleOffer| {
+    let update = |(offer, destination): (&RuleOffer, &str)| {
         let rules: Vec<Value> = offer
             .rules
             .iter()
@@ -147,10 +160,21 @@ pub fn updates(offers: &[RuleOffer]) -> Value {
             "type": "addRules",
             "rules": rules,
             "behavior": "allow",
-            "destination": "localSettings",
+            "destination": destination,
         })
     };
-    offers.iter().map(update).collect()
+    let both = offers.iter().flat_map(|offer| {
+        let destinations: &[&str] = match offer.kind() {
+            OfferKind::AllowRules => &["localSettings"],
+            OfferKind::Offline | OfferKind::ReadDomains | OfferKind::Wrapper => {
+                &["session", "localSettings"]
+            }
+        };
+        destinations
+            .iter()
+            .map(move |destination| (offer, *destination))
+    });
+    both.map(update).collect()
 }
 
 /// Returns the session changes for a permission update, as hooks and programs write it. Empty if

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use haft_contract::RuleOffer;
+use haft_contract::{RuleOffer, rule_offer::OfferKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -104,18 +104,25 @@ pub struct DirectoryUpdate {
 }
 
 impl<'a> PermissionUpdate<'a> {
-    /// Returns an update for each choice of rules. It adds them to the local project settings.
+    /// Returns an update for each choice of rules. It adds them to the local project settings. A choice
+    /// other than allow rules is also offered for the session.
     pub fn offered(offers: &'a [RuleOffer]) -> Vec<Self> {
-        let update = |offer: &'a RuleOffer| {
+        let update = |offer: &'a RuleOffer, destination| {
             let rules = offer.rules.iter();
             Self::AddRules(RuleUpdate {
                 rules: rules.map(|rule| PermissionRule::read(rule)).collect(),
                 behavior: Some(PermissionBehavior::Allow),
-                destination: Some(UpdateDestination::LocalSettings),
+                destination: Some(destination),
                 until: None,
             })
         };
-        offers.iter().map(update).collect()
+        let updates = offers.iter().flat_map(|offer| {
+            let for_session = (offer.kind() != OfferKind::AllowRules)
+                .then(|| update(offer, UpdateDestination::Session));
+            let saved = update(offer, UpdateDestination::LocalSettings);
+            for_session.into_iter().chain([saved])
+        });
+        updates.collect()
     }
 
     /// Returns the place where the update is saved.

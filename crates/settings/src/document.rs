@@ -167,33 +167,38 @@ impl DocumentReader {
     }
 }
 
-/// Returns the text of a settings file with rules added to a list of `permissions`; comments, order
-/// and indentation are preserved.
-pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, String> {
+/// Returns the text of a settings file with entries added to the list at the path `names`; comments,
+/// order and indentation are preserved.
+pub fn with_entries(text: &str, names: &[&str], entries: &[String]) -> Result<String, String> {
     let (mark, text) = match text.strip_prefix(BOM) {
         Some(rest) => (BOM, rest),
         None => ("", text),
     };
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let root = CstRootNode::parse(text, &options()).map_err(|error| error.to_string())?;
-    let object = root
+    let mut object = root
         .object_value()
         .ok_or("a settings file is one JSON object")?;
-    let permissions = object
-        .object_value_or_create("permissions")
-        .ok_or("its permissions are not an object")?;
-    let array = permissions
-        .array_value_or_create(list)
-        .ok_or_else(|| format!("its permissions.{list} is not a list"))?;
+    let Some((last, above)) = names.split_last() else {
+        return Err("no setting is named".to_owned());
+    };
+    for name in above {
+        object = object
+            .object_value_or_create(name)
+            .ok_or_else(|| format!("its {name} are not an object"))?;
+    }
+    let array = object
+        .array_value_or_create(last)
+        .ok_or_else(|| format!("its {} is not a list", names.join(".")))?;
     let known: Vec<Value> = array
         .elements()
         .iter()
         .filter_map(|element| element.to_serde_value())
         .collect();
-    for rule in rules {
-        if !known.iter().any(|value| value == rule) {
+    for entry in entries {
+        if !known.iter().any(|value| value == entry) {
             array.ensure_multiline();
-            array.append(rule.as_str().into());
+            array.append(entry.as_str().into());
         }
     }
     Ok(format!("{mark}{root}"))
@@ -332,11 +337,19 @@ mod tests {
 
     #[test]
     fn an_edit_keeps_everything_else() {
-        let edited = with_rules(FILE, "allow", &["Bash(make)".to_owned()]).unwrap();
+        let edited =
+            with_entries(FILE, &["permissions", "allow"], &["Bash(make)".to_owned()]).unwrap();
         insta::assert_snapshot!(edited);
-        let again = with_rules(&edited, "allow", &["Bash(make)".to_owned()]).unwrap();
+        let again = with_entries(
+            &edited,
+            &["permissions", "allow"],
+            &["Bash(make)".to_owned()],
+        )
+        .unwrap();
         assert_eq!(again, edited);
-        insta::assert_snapshot!(with_rules("", "allow", &["Bash(make)".to_owned()]).unwrap());
+        insta::assert_snapshot!(
+            with_entries("", &["permissions", "allow"], &["Bash(make)".to_owned()]).unwrap()
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod load;
 mod own_writes;
 pub mod real_path;
 pub mod reference;
+mod rule_lists;
 mod rule_writer;
 pub mod sandbox;
 mod settings_tool;

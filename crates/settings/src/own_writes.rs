@@ -20,9 +20,10 @@ use rustix::{
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{SettingsDocument, SettingsPlaces, document, files::LOCAL, rule_writer, trust};
+use super::{
+    SettingsDocument, SettingsPlaces, document, files::LOCAL, rule_lists, rule_writer, trust,
+};
 use crate::real_path;
 
 /// The number of attempts to lock the record while another session holds it; `RETRY_PAUSE` is
@@ -108,7 +109,7 @@ pub(super) fn change_local(
     let before = OwnWritesFile::read(places);
     let known = before.for_directory(directory);
     let ours = is_blank(&old) || known.is_all_of(&old);
-    let standing = allow_rules(&new);
+    let standing = rule_lists::allow_rules(&new);
     let mut rules = known.into_rules();
     rules.extend(agreed.iter().map(|rule| rule.trim().to_owned()));
     rules.retain(|rule| standing.contains(rule));
@@ -166,14 +167,6 @@ fn lock(places: &SettingsPlaces) -> io::Result<File> {
 fn is_blank(text: &str) -> bool {
     SettingsDocument::parse(text)
         .is_ok_and(|document| document.value.as_object().is_some_and(|map| map.is_empty()))
-}
-
-fn allow_rules(text: &str) -> BTreeSet<String> {
-    let document = SettingsDocument::parse(text).unwrap_or_default();
-    let list = document.value.pointer("/permissions/allow");
-    let entries = list.and_then(Value::as_array).into_iter().flatten();
-    let texts = entries.filter_map(Value::as_str);
-    texts.map(|text| text.trim().to_owned()).collect()
 }
 
 fn key(directory: &Path) -> String {

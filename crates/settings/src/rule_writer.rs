@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     SettingsDocument, SettingsPlaces, document,
     files::{LOCAL, local_root},
-    own_writes,
+    own_writes, rule_lists,
 };
 
 /// Saves rules that the user approved: in the local settings file, or in the file of another scope.
@@ -33,7 +33,7 @@ impl LocalRules {
     pub fn add(&self, rules: &[String]) -> Result<(), String> {
         let directory = local_root(&self.places);
         own_writes::change_local(&self.places, &directory, rules, |old| {
-            document::with_rules(old, "allow", rules)
+            rule_lists::with_rules(old, "allow", rules)
         })
     }
 
@@ -74,8 +74,22 @@ impl LocalRules {
             RuleList::Allow => rules,
             RuleList::Ask | RuleList::Deny => &[],
         };
+        // Files of the workspace cannot declare wrappers.
+        let (wrappers, rules): (Vec<String>, Vec<String>) = rules
+            .iter()
+            .cloned()
+            .partition(|rule| rule_lists::wrapper(rule).is_some());
+        let mut file = None;
+        if !wrappers.is_empty() && scope != RuleScope::Session {
+            file = self.change(RuleScope::User, &[], |old| {
+                rule_lists::with_rules(old, list.name(), &wrappers)
+            })?;
+        }
+        if rules.is_empty() {
+            return Ok(file);
+        }
         self.change(scope, agreed, |old| {
-            document::with_rules(old, list.name(), rules)
+            rule_lists::with_rules(old, list.name(), &rules)
         })
     }
 
@@ -102,7 +116,7 @@ impl LocalRules {
             let text = document::without_rules(old, list.name(), removed)?;
             match added {
                 [] => Ok(text),
-                added => document::with_rules(&text, list.name(), added),
+                added => rule_lists::with_rules(&text, list.name(), added),
             }
         })
     }

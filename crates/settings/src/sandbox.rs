@@ -5,11 +5,13 @@ use serde_json::Value;
 use super::SettingsFile;
 
 /// Lists whose entries loosen the sandbox.
-pub const ALLOWING: [&str; 4] = [
+pub const ALLOWING: [&str; 6] = [
     "excludedCommands",
     "filesystem.allowRead",
     "filesystem.allowWrite",
     "network.allowedDomains",
+    "network.readDomains",
+    "offlineCommands",
 ];
 
 /// Flags that loosen the sandbox, with the loosening value.

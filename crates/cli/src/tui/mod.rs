@@ -50,6 +50,8 @@ mod running_calls;
 mod screens_tests;
 mod search;
 mod settings;
+#[cfg(test)]
+mod special_offer_tests;
 mod status;
 mod status_line;
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! If a hook or the user replaces the input, the steps are repeated with the new input.
 
 mod approval_request;
+mod offered_rules;
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +20,8 @@ use std::{
 
 use haft_contract::{
     AuthorizedPaths, CallContext, CheckOutcome, Confinement, ConfinementProfile,
-    ConfinementStrength, ContextPatch, PermissionMode, RuleList, RuleScope, ToolPermission,
+    ConfinementStrength, ContextPatch, NetworkAccess, PermissionMode, RuleList, RuleScope,
+    ToolPermission,
 };
 use serde_json::Value;
 
@@ -440,9 +442,20 @@ impl CallAdmission<'_> {
             Arc::make_mut(&mut self.policy.sandbox).unconfined = true;
             return (decide(&self.policy, facts), Some(confinement));
         }
-        // The mode `auto` relies on undo, and the sandbox may be weaker than at the start.
-        if decision.reason == DecisionReason::Reversible
-            && !confinement::is_witnessed(&confinement, self.cx).await
+        if matches!(confinement.network, NetworkAccess::Only(_))
+            && confinement.profile == ConfinementProfile::ReadOnly
+            && confinement::probe_strength(&confinement, self.cx).await
+                != Some(ConfinementStrength::Whole)
+        {
+            Arc::make_mut(&mut self.policy.sandbox).unwitnessed = true;
+            return (decide(&self.policy, facts), None);
+        }
+        // The mode `auto` and runs without network rely on undo and on the whole sandbox, which may be
+        // weaker than at the start.
+        if matches!(
+            decision.reason,
+            DecisionReason::Reversible | DecisionReason::Offline(_)
+        ) && !confinement::is_witnessed(&confinement, self.cx).await
         {
             Arc::make_mut(&mut self.policy.sandbox).unwitnessed = true;
             return (decide(&self.policy, facts), Some(confinement));

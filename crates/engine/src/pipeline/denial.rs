@@ -69,6 +69,7 @@ pub(super) fn remedy(
         }
         DecisionReason::Tool(_)
         | DecisionReason::ReadOnly
+        | DecisionReason::Offline(_)
         | DecisionReason::Rule { .. }
         | DecisionReason::Undecidable(_)
         | DecisionReason::Critical(_)

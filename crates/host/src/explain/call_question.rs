@@ -82,7 +82,11 @@ impl CallExplainer {
             rules: context.rules.clone(),
             ..Policy::for_directories(context.mode, &roots).with_home(home.as_deref())
         };
-        if policy.mode == PermissionMode::Auto && self.is_unwitnessed() {
+        let relies_on_undo = matches!(
+            policy.mode,
+            PermissionMode::Auto | PermissionMode::AcceptEdits
+        );
+        if relies_on_undo && self.is_unwitnessed() {
             Arc::make_mut(&mut policy.sandbox).unwitnessed = true;
         }
         let mut facts = self.facts(&question.tool, question.input, &context).await?;

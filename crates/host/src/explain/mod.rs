@@ -119,6 +119,7 @@ pub async fn explain_call(
     let sandbox_warning = machine.warning;
     let settings = Arc::make_mut(&mut policy.sandbox);
     (settings.unconfined, settings.unwitnessed) = (machine.unconfined, machine.unwitnessed);
+    settings.whole = !machine.unwitnessed;
     if facts.shell.is_some() && !policy.sandbox.unwitnessed {
         policy.private_tmp = Some(Arc::new(PrivateTmp::for_new_session(&policy)));
         facts.resolve_private_tmp(&policy);

@@ -54,7 +54,8 @@ impl UnresolvedContent {
             ));
         }
         match class {
-            RuleClass::Commands => self.command(),
+            RuleClass::Commands | RuleClass::OfflineCommands => self.command(),
+            RuleClass::ReadDomains => Ok(RuleContent::ReadHost(DomainPattern::new(&self.text))),
             RuleClass::Reads | RuleClass::Edits => self.path(),
             RuleClass::Hosts => self.host(tool),
             // The schema that an MCP server declares does not change the meaning of a rule.

@@ -7,7 +7,10 @@ mod path;
 mod rule;
 mod wildcard;
 
-use haft_contract::{HiddenFiles, HiddenFilter, HiddenRules, HomeControl, ToolSpec};
+use haft_contract::{
+    HiddenFiles, HiddenFilter, HiddenRules, HomeControl, ToolSpec,
+    rule_offer::{COMMAND_WRAPPER, rule_content},
+};
 use haft_shell::commands::rule_families::may_be_wrapper;
 
 use std::{borrow::Cow, collections::HashSet, path::Path, sync::Arc};
@@ -82,6 +85,9 @@ impl RuleSet {
         bases: &PatternBases,
     ) -> Result<(), RuleProblem> {
         let text = current_name(text);
+        if let Some(name) = rule_content(&text, COMMAND_WRAPPER) {
+            return self.add_wrapper_rule(list, name, source);
+        }
         let rule = Rule::parse(list, &text, source, bases)?;
         if !self.takes(&rule) {
             return Err(RuleProblem {
@@ -194,6 +200,34 @@ impl RuleSet {
             self.wrappers.push(name.to_owned());
         }
         Ok(())
+    }
+
+    /// Treats some rules as rules for commands.
+    pub(crate) fn treat_as_commands(&mut self, is_meant: impl Fn(&Rule) -> bool) {
+        for rule in self.rules.iter_mut().filter(|rule| is_meant(rule)) {
+            rule.class = RuleClass::Commands;
+        }
+    }
+
+    /// Declares a wrapper by a rule such as `CommandWrapper(rtk)`, as a question offers it.
+    fn add_wrapper_rule(
+        &mut self,
+        list: List,
+        name: &str,
+        source: RuleSource,
+    ) -> Result<(), RuleProblem> {
+        let by_user = source.scope.is_users() || source.scope == SettingsScope::Session;
+        let is_permitted = by_user && !self.managed_only && list == List::Allow;
+        let added = match is_permitted {
+            true => self.add_wrapper(name),
+            false => Err("only managed and user settings may declare wrappers"),
+        };
+        added.map_err(|problem| RuleProblem {
+            rule: format!("{COMMAND_WRAPPER}({name})"),
+            problem: problem.to_owned(),
+            source,
+            left_out: true,
+        })
     }
 
     /// Keeps only the wrappers that another set has, too.

@@ -15,12 +15,16 @@ pub enum RuleClass {
     Edits,
     /// Connections to hosts.
     Hosts,
+    /// Command lines that run in the sandbox without network.
+    OfflineCommands,
+    /// Hosts that command lines may read from.
+    ReadDomains,
     /// Calls of the tool of this name; its profile determines the rest.
     Tool,
 }
 
 /// The known tool names and their aliases. A rule with one of these names causes no warning.
-const NAMES: [(&str, RuleClass); 64] = [
+const NAMES: [(&str, RuleClass); 66] = [
     ("Agent", RuleClass::Tool),
     ("AgentOutput", RuleClass::Tool),
     ("AgentOutputTool", RuleClass::Tool),
@@ -54,10 +58,12 @@ const NAMES: [(&str, RuleClass); 64] = [
     ("MultiEdit", RuleClass::Tool),
     ("NotebookEdit", RuleClass::Tool),
     ("NotebookRead", RuleClass::Reads),
+    ("OfflineCommand", RuleClass::OfflineCommands),
     ("PowerShell", RuleClass::Tool),
     ("PushNotification", RuleClass::Tool),
     ("REPL", RuleClass::Tool),
     ("Read", RuleClass::Reads),
+    ("ReadDomain", RuleClass::ReadDomains),
     ("ReadMcpResource", RuleClass::Tool),
     ("ReadMcpResourceTool", RuleClass::Tool),
     ("RemoteTrigger", RuleClass::Tool),
@@ -120,6 +126,8 @@ fn entry(name: &str) -> Option<&'static (&'static str, RuleClass)> {
 
 #[cfg(test)]
 mod tests {
+    use haft_contract::rule_offer::{OFFLINE_COMMAND, READ_DOMAIN};
+
     use super::*;
 
     #[test]
@@ -130,9 +138,21 @@ mod tests {
             RuleClass::Reads,
             RuleClass::Edits,
             RuleClass::Hosts,
+            RuleClass::OfflineCommands,
+            RuleClass::ReadDomains,
         ];
         let words = words.map(RuleClass::word);
-        assert_eq!(words, ["Bash", "Read", "Edit", "WebFetch"]);
+        assert_eq!(
+            words,
+            [
+                "Bash",
+                "Read",
+                "Edit",
+                "WebFetch",
+                OFFLINE_COMMAND,
+                READ_DOMAIN
+            ]
+        );
         assert_eq!(RuleClass::from_name("NotebookRead"), RuleClass::Reads);
         assert_eq!(RuleClass::from_name("NoSuchTool"), RuleClass::Tool);
     }

@@ -75,6 +75,8 @@ pub enum RuleContent {
     Path(Box<PathPattern>),
     /// Calls to a matching host.
     Domain(DomainPattern),
+    /// Command lines that only read from a matching host.
+    ReadHost(DomainPattern),
     /// Calls with a matching text: an agent kind, or a skill with its arguments.
     Text(WildcardPattern),
     /// Content that the tool's profile resolves.
@@ -133,7 +135,14 @@ impl Rule {
             ("Write", List::Deny | List::Ask, Some(_)) => RuleClass::Edits,
             _ => RuleClass::from_name(plain),
         };
+        let is_grant = matches!(class, RuleClass::OfflineCommands | RuleClass::ReadDomains);
+        if is_grant && list != List::Allow {
+            return Err(problem(format!(
+                "{plain} can be allowed, not denied or asked for"
+            )));
+        }
         let content = match content {
+            None if is_grant => return Err(problem(format!("write {plain}(…)"))),
             None => RuleContent::All,
             Some(text) => {
                 let open = UnresolvedContent::new(text, list, bases);

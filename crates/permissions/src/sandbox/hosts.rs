@@ -153,6 +153,26 @@ impl SettingsHosts {
         }
     }
 
+    /// Returns lists that deny every host.
+    pub(super) fn none() -> Self {
+        Self {
+            allowed: Vec::new(),
+            asked: Vec::new(),
+            denied: Vec::new(),
+            closed: true,
+        }
+    }
+
+    /// Returns the lists with only these hosts allowed, and all others denied.
+    pub(super) fn limited_to(self, hosts: &[String]) -> Self {
+        let hosts = hosts.iter().filter_map(|host| SettingsHost::new(host).ok());
+        Self {
+            allowed: hosts.collect(),
+            closed: true,
+            ..self
+        }
+    }
+
     /// Returns the verdict about a host.
     pub fn verdict(&self, host: &str, port: u16) -> HostVerdict {
         let named = |list: &[SettingsHost]| list.iter().any(|one| one.matches(host, port));

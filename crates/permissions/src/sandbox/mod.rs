@@ -58,6 +58,8 @@ pub struct SandboxSettings {
     /// Whether a probe found that undo would not cover what commands change here. Then the mode `auto`
     /// asks about them.
     pub unwitnessed: bool,
+    /// Whether a probe found the whole sandbox, or will before the user sees a choice that relies on it.
+    pub whole: bool,
     /// Whether the session must not start if the sandbox is not available.
     pub required: bool,
     /// Whether a confined command needs no permission.
@@ -109,6 +111,7 @@ impl Default for SandboxSettings {
             available: false,
             unconfined: false,
             unwitnessed: false,
+            whole: false,
             required: false,
             lets_through: false,
             asks_confined: false,
@@ -230,15 +233,27 @@ pub(super) fn network(
     reason: &ProfileReason,
     approved: Option<&ApprovedAccess>,
 ) -> NetworkAccess {
-    match (confined, profile::enabled(policy)) {
+    match (confined, reason) {
         (ConfinementProfile::Full, _) => NetworkAccess::Anybody,
-        (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => {
+        (ConfinementProfile::Workspace, ProfileReason::Offline(_)) => {
+            NetworkAccess::Only(SettingsHosts::none().into_host_policy())
+        }
+        (ConfinementProfile::ReadOnly, ProfileReason::ReadsDomains(named)) => {
+            let hosts = SettingsHosts::from_policy(policy).limited_to(named);
+            NetworkAccess::Only(hosts.into_host_policy())
+        }
+        (ConfinementProfile::ReadOnly, reason) if *reason != ProfileReason::ReadsNetwork => {
             NetworkAccess::Nobody
         }
-        (_, Some(true)) if approved.is_some_and(|approved| approved.direct) => {
-            NetworkAccess::Anybody
-        }
-        (_, Some(true)) => {
+        _ => by_settings(policy, approved),
+    }
+}
+
+/// Returns the network access of a command that may use the network.
+fn by_settings(policy: &Policy, approved: Option<&ApprovedAccess>) -> NetworkAccess {
+    match profile::enabled(policy) {
+        Some(true) if approved.is_some_and(|approved| approved.direct) => NetworkAccess::Anybody,
+        Some(true) => {
             let mut hosts = SettingsHosts::from_policy(policy);
             if let Some(approved) = approved {
                 approved.add_hosts(&mut hosts);
@@ -253,7 +268,10 @@ pub(super) fn network(
 /// system to find the relevant files that exist.
 pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
     let (confined, reason) = profile(policy, facts)?;
-    let asks_services = reason == ProfileReason::ReadsNetwork;
+    let asks_services = matches!(
+        reason,
+        ProfileReason::ReadsNetwork | ProfileReason::ReadsDomains(_)
+    );
     let sandbox = &policy.sandbox;
     let masked = secret_variables::masked(policy, facts);
     if confined == ConfinementProfile::Full {
@@ -287,6 +305,8 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
         paths.writable.extend(approved.sockets.iter().cloned());
     }
     let network = network(policy, confined, &reason, approved.as_ref());
+    // A weaker sandbox could neither close the network nor record every change.
+    let has_own_network = matches!(network, NetworkAccess::Only(_));
     Some(Confinement {
         profile: confined,
         writable: paths.writable.into(),
@@ -308,7 +328,7 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
         sourced: None,
         only_confined: false,
         relies_on_undo: false,
-        required: sandbox.required && profile::enabled(policy) == Some(true),
+        required: (sandbox.required && profile::enabled(policy) == Some(true)) || has_own_network,
         may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
     })
 }

@@ -5,7 +5,11 @@ use std::fmt;
 use haft_contract::{ConfinementProfile, PermissionMode};
 use serde_json::Value;
 
-use super::super::{CallFacts, Policy, allow};
+use super::super::{
+    CallFacts, Policy, allow,
+    offline::{self, OfflineReason},
+    read_domains,
+};
 
 /// The reason why a command gets its profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +18,12 @@ pub enum ProfileReason {
     ReadOnly,
     /// The command changes nothing, but sends requests to a service of the user.
     ReadsNetwork,
+    /// The command changes nothing, and `sandbox.network.readDomains` has these hosts that it contacts.
+    ReadsDomains(Vec<String>),
     /// The command may change something.
     MayChange,
+    /// The command runs without network.
+    Offline(OfflineReason),
     /// The settings exclude the command from the sandbox; contains the pattern.
     Excluded(String),
     /// The call requests no sandbox, and the user must agree.
@@ -35,7 +43,15 @@ impl fmt::Display for ProfileReason {
             Self::ReadsNetwork => {
                 f.write_str("it only reads, and sends requests to one of your services")
             }
+            Self::ReadsDomains(hosts) => {
+                let hosts = hosts.join(", ");
+                write!(
+                    f,
+                    "it only reads, and sandbox.network.readDomains has {hosts}"
+                )
+            }
             Self::MayChange => f.write_str("it may change something"),
+            Self::Offline(reason) => write!(f, "{reason}"),
             Self::Excluded(pattern) => write!(f, "sandbox.excludedCommands names `{pattern}`"),
             Self::Lifted => f.write_str("dangerouslyDisableSandbox asks for it"),
             Self::Disabled => f.write_str("sandbox.enabled is false"),
@@ -79,6 +95,18 @@ fn without_lifting(
     }
     if allow::is_read_only(policy, shell) {
         return Some((ConfinementProfile::ReadOnly, ProfileReason::ReadOnly));
+    }
+    if let Some(reason) = offline::reason(policy, facts) {
+        return Some((
+            ConfinementProfile::Workspace,
+            ProfileReason::Offline(reason),
+        ));
+    }
+    if let Some((hosts, _)) = read_domains::permitted(policy, facts) {
+        return Some((
+            ConfinementProfile::ReadOnly,
+            ProfileReason::ReadsDomains(hosts),
+        ));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     // If the command may run only because of the sandbox, the user has not agreed to its access to

@@ -7,6 +7,7 @@
 //! - `families`: the choices of rules in a question about a command
 //! - `suggestions`: the exact rules of a question and of a denial; `understood`: rules and the tools there are
 //! - `variables`: lines that set a variable and use it
+//! - `offline`: commands without network; `read_domains`: reads at hosts, formatters, wrappers
 //! - `revived`: what was permitted, recorded and read again
 
 #![expect(
@@ -21,8 +22,10 @@ mod denied_lines;
 mod families;
 mod judged;
 mod lines;
+mod offline;
 mod private_tmp;
 mod properties;
+mod read_domains;
 mod revived;
 mod shadowed;
 mod suggestions;

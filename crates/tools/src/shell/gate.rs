@@ -22,6 +22,14 @@ pub(crate) struct HostGate {
 }
 
 impl HostGate {
+    /// Creates a gate that keeps these rules, and asks no questions.
+    pub(crate) fn with_rules(rules: HostPolicy) -> Self {
+        Self {
+            rules: Mutex::new(Some(rules)),
+            questions: HostApprovals::default(),
+        }
+    }
+
     /// Applies the network rules of this call from now on, and asks questions on its behalf.
     pub(crate) fn open_for(&self, cx: &CallContext, reachable: &NetworkAccess, named: &NamedCall) {
         if let NetworkAccess::ByRule(rules) = reachable {

@@ -32,6 +32,7 @@ mod interactive_prompts;
 mod job;
 mod limits;
 mod monitor;
+mod offline_note;
 mod output_mask;
 mod paused_timeout;
 pub(crate) mod ports;

@@ -71,7 +71,7 @@ pub(crate) fn shared(confinement: &Confinement) -> SandboxProfile {
 fn network(access: &NetworkAccess) -> SandboxNetwork {
     match access {
         NetworkAccess::Nobody => SandboxNetwork::None,
-        NetworkAccess::ByRule(_) => SandboxNetwork::Proxy,
+        NetworkAccess::ByRule(_) | NetworkAccess::Only(_) => SandboxNetwork::Proxy,
         NetworkAccess::Anybody => SandboxNetwork::Open,
     }
 }

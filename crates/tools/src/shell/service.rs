@@ -28,7 +28,7 @@ use std::{
 
 use haft_contract::{
     BackgroundTasks, BoxFuture, CallContext, CallId, Confinement, ConfinementProfile,
-    ConfinementStrength, ProbeConfinement, ToolError,
+    ConfinementStrength, HostLists, NetworkAccess, ProbeConfinement, ToolError,
 };
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Mechanism, PROXY_PORT, Sandbox, SandboxError, SandboxNetwork,
@@ -111,6 +111,8 @@ const MAX_CACHED_SANDBOXES: usize = 6;
 struct CachedSandbox {
     sandbox: Sandbox,
     settings: EnvironmentSettings,
+    /// The only hosts that its commands may contact. `None`: the gate of the session decides.
+    only_hosts: Option<HostLists>,
 }
 
 impl fmt::Debug for CachedSandbox {
@@ -248,23 +250,21 @@ impl ShellService {
         &self.gate
     }
 
-    /// Returns the connections that the proxies of all sandboxes refused in this session, each as
-    /// text: host, port and reason.
-    pub(crate) async fn refused_connections(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for entry in &*self.sandboxes.lock().await {
-            let connections = entry.sandbox.network_log().await;
-            let refused = connections
-                .into_iter()
-                .filter(|connection| !connection.allowed);
-            lines.extend(refused.map(|connection| {
-                format!(
-                    "{}, port {}: {}",
-                    connection.host, connection.port, connection.reason
-                )
-            }));
-        }
-        lines
+    /// Returns the connections that the proxy of this sandbox refused in this session, each as text:
+    /// host, port and reason.
+    pub(crate) async fn refused_connections(&self, confinement: &Confinement) -> Vec<String> {
+        let Ok(sandbox) = self.sandbox_for(confinement).await else {
+            return Vec::new();
+        };
+        let connections = sandbox.network_log().await.into_iter();
+        let refused = connections.filter(|connection| !connection.allowed);
+        let lines = refused.map(|connection| {
+            format!(
+                "{}, port {}: {}",
+                connection.host, connection.port, connection.reason
+            )
+        });
+        lines.collect()
     }
 
     /// Returns the session's folder.
@@ -481,8 +481,18 @@ impl ShellService {
             env: Arc::clone(&confinement.env),
             withheld: Arc::clone(&confinement.withheld),
         };
+        // The rules of the session's gate are those of the latest call, which may allow more hosts.
+        let (gate, only_hosts) = match &confinement.network {
+            NetworkAccess::Only(hosts) => (
+                Arc::new(HostGate::with_rules(hosts.clone())),
+                Some(hosts.lists()),
+            ),
+            _ => (Arc::clone(&self.gate), None),
+        };
         let mut entries = self.sandboxes.lock().await;
-        if let Some(entry) = entries.iter().find(|entry| entry.settings == settings) {
+        let fits =
+            |entry: &&CachedSandbox| entry.settings == settings && entry.only_hosts == only_hosts;
+        if let Some(entry) = entries.iter().find(fits) {
             return Ok(entry.sandbox.clone());
         }
         let program = self
@@ -506,7 +516,7 @@ impl ShellService {
             }),
             scratch: self.scratch_folder(),
             snapshot: user_shell.map(|shell| shell.script),
-            gate: Some(Arc::<HostGate>::clone(&self.gate)),
+            gate: Some(gate),
             strictest_mechanism: Mechanism::Namespaces,
             resource_limits: resources,
         });
@@ -519,6 +529,7 @@ impl ShellService {
             CachedSandbox {
                 sandbox: sandbox.clone(),
                 settings,
+                only_hosts,
             },
         );
         Ok(sandbox)

@@ -14,9 +14,11 @@ pub(super) struct ConfinementText<'a>(pub(super) &'a ExplainedConfinement);
 
 impl ConfinementText<'_> {
     fn network(&self) -> &'static str {
-        match self.0.confinement.network {
+        match &self.0.confinement.network {
             NetworkAccess::Nobody => "none",
             NetworkAccess::ByRule(_) => "by rule",
+            NetworkAccess::Only(hosts) if hosts.lists().allowed.is_empty() => "none",
+            NetworkAccess::Only(_) => "only the named hosts",
             NetworkAccess::Anybody => "open",
         }
     }

@@ -3,11 +3,13 @@
 
 use haft::{
     RuleOffer,
+    contract::rule_offer::OfferKind,
     engine::permissions::{
         CallFacts, Decision, TouchedPath,
         approval_parts::{
             arg_text, effect_text, part_decision, part_depth, part_text, touched_text,
         },
+        suggest,
     },
 };
 use haft_host::{ExplainedCall, SessionParts, explain_call, offer_title};
@@ -116,8 +118,12 @@ impl ExplainedTree<'_> {
         text.trim_end().to_owned()
     }
 
+    /// Returns the rules of the first choice that is about the command itself.
     fn first_rules(&self) -> &[String] {
-        self.0.offers.first().map_or(&[], |offer| &offer.rules)
+        let mut offers = self.0.offers.iter();
+        let first =
+            offers.find(|offer| matches!(offer.kind(), OfferKind::AllowRules | OfferKind::Offline));
+        first.map_or(&[], |offer| &offer.rules)
     }
 
     fn json(&self) -> Value {
@@ -158,7 +164,7 @@ impl ExplainedTree<'_> {
             "reads": paths(&self.only_read()),
             "writes": paths(&writes),
             "parts": parts,
-            "rules_that_would_allow": self.first_rules(),
+            "rules_that_would_allow": suggest::command_rules(self.first_rules()),
             "offers": self.0.offers.iter().map(offer_json).collect::<Vec<_>>(),
             "confinement": self.0.confinement.as_ref().map(|it| ConfinementText(it).json()),
             "left_out": self.0.left_out,
@@ -168,5 +174,11 @@ impl ExplainedTree<'_> {
 }
 
 fn offer_json(offer: &RuleOffer) -> Value {
-    json!({"rules": offer.rules, "asks_again": offer.asks_again})
+    let kind = match offer.kind() {
+        OfferKind::AllowRules => "allow",
+        OfferKind::Offline => "offline",
+        OfferKind::ReadDomains => "readDomains",
+        OfferKind::Wrapper => "wrapper",
+    };
+    json!({"kind": kind, "rules": offer.rules, "asks_again": offer.asks_again})
 }

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use haft::{ApprovalAnswer, ApprovalRequest, ContextPatch, GrantEnd, PermissionMode, RuleScope};
+use haft::{
+    ApprovalAnswer, ApprovalRequest, ContextPatch, GrantEnd, PermissionMode, RuleScope,
+    contract::rule_offer::OfferKind,
+};
 
 /// Returns an approval that also switches to the mode that accepts edits.
 pub(super) fn accept_edits() -> ApprovalAnswer {
@@ -36,34 +39,46 @@ impl RuleLifetime<'_> {
     }
 }
 
-/// Returns the lifetimes that the user can choose: the files, then those that end.
-pub(super) fn lifetimes(request: &ApprovalRequest) -> Vec<RuleLifetime<'_>> {
+/// Returns the lifetimes that the user can choose for an offer: the files, then those that end. Only
+/// allow rules can end before the session.
+pub(super) fn lifetimes(request: &ApprovalRequest, offer: usize) -> Vec<RuleLifetime<'_>> {
     let places = request.destinations.iter();
     let files = places.filter_map(|place| {
         let file = place.file.as_deref()?;
         Some(RuleLifetime::Saved(place.scope, file))
     });
-    let ends = [
-        RuleLifetime::Limited(GrantEnd::Task),
-        RuleLifetime::Limited(GrantEnd::HALF_HOUR),
-        RuleLifetime::Session,
-    ];
-    files.chain(ends).collect()
+    let ends: &[RuleLifetime<'_>] = match are_allow_rules(request, offer) {
+        true => &[
+            RuleLifetime::Limited(GrantEnd::Task),
+            RuleLifetime::Limited(GrantEnd::HALF_HOUR),
+            RuleLifetime::Session,
+        ],
+        false => &[RuleLifetime::Session],
+    };
+    files.chain(ends.iter().copied()).collect()
 }
 
 /// Returns the index of the first lifetime for "always": a file, otherwise the session.
-pub(super) fn longest(request: &ApprovalRequest) -> usize {
-    match lifetimes(request).as_slice() {
+pub(super) fn longest(request: &ApprovalRequest, offer: usize) -> usize {
+    match lifetimes(request, offer).as_slice() {
         [RuleLifetime::Saved(..), ..] => 0,
         all => all.len().saturating_sub(1),
     }
 }
 
 /// Returns the index of the first lifetime that ends: the current task.
-pub(super) fn shortest(request: &ApprovalRequest) -> usize {
+pub(super) fn shortest(request: &ApprovalRequest, offer: usize) -> usize {
     let task = RuleLifetime::Limited(GrantEnd::Task);
-    let found = lifetimes(request).iter().position(|one| *one == task);
+    let found = lifetimes(request, offer)
+        .iter()
+        .position(|one| *one == task);
     found.unwrap_or_default()
+}
+
+/// Returns whether an offer consists of allow rules, which the user may edit.
+pub(super) fn are_allow_rules(request: &ApprovalRequest, offer: usize) -> bool {
+    let offer = request.offers.get(offer);
+    offer.is_none_or(|offer| offer.kind() == OfferKind::AllowRules)
 }
 
 /// Parses the rules in an edited line.
@@ -74,10 +89,11 @@ pub(super) fn parse_rules(text: &str) -> Vec<String> {
 /// Returns an approval that adds rules for the chosen lifetime.
 pub(super) fn allow_with_rules(
     request: &ApprovalRequest,
+    offer: usize,
     rules: Vec<String>,
     lifetime: usize,
 ) -> ApprovalAnswer {
-    match lifetimes(request).get(lifetime) {
+    match lifetimes(request, offer).get(lifetime) {
         Some(RuleLifetime::Limited(end)) => ApprovalAnswer::allow_until(rules, *end),
         Some(RuleLifetime::Saved(scope, _)) => ApprovalAnswer::Updated {
             input: None,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest};
+use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, contract::rule_offer::OfferKind};
 use haft_terminal::{Caret, Key, KeyCode, TextLine, TextStyle, wrap::wrap};
 
 use super::{
@@ -68,7 +68,8 @@ struct AskChoice {
 enum ChoiceAction {
     Once,
     ForNow,
-    Always,
+    /// The choice of rules with this index.
+    Offer(usize),
     Session,
     No,
     DenyWithReason,
@@ -86,7 +87,7 @@ impl ChoiceAction {
             self,
             Self::Once
                 | Self::ForNow
-                | Self::Always
+                | Self::Offer(_)
                 | Self::Session
                 | Self::GoAcceptEdits
                 | Self::Trust
@@ -125,6 +126,22 @@ impl ChoiceAsk {
                 choices.push(choice('r', "change..", ChoiceAction::DenyWithReason));
             }
             _ => {
+                let offers = request.offers.iter().map(|offer| offer.kind()).enumerate();
+                let offers: Vec<AskChoice> = offers
+                    .filter_map(|(at, kind)| {
+                        let (letter, label) = match kind {
+                            OfferKind::AllowRules => return None,
+                            OfferKind::Offline => ('o', "without network from now on.."),
+                            OfferKind::ReadDomains => ('h', "all reads at its host.."),
+                            OfferKind::Wrapper => ('w', "declare the wrapper.."),
+                        };
+                        Some(choice(letter, label, ChoiceAction::Offer(at)))
+                    })
+                    .collect();
+                let is_first =
+                    request.offers.first().map(|offer| offer.kind()) == Some(OfferKind::Offline);
+                let (first, others) = offers.split_at(usize::from(is_first).min(offers.len()));
+                choices.extend(first);
                 choices.push(choice('y', "once", ChoiceAction::Once));
                 if cards::has_diff(request.shown()) {
                     choices.push(choice(
@@ -133,16 +150,18 @@ impl ChoiceAsk {
                         ChoiceAction::Session,
                     ));
                 }
-                if !request.offers.is_empty() {
-                    choices.push(choice('a', "always..", ChoiceAction::Always));
+                let mut rules = request.offers.iter();
+                if let Some(at) = rules.position(|offer| offer.kind() == OfferKind::AllowRules) {
+                    choices.push(choice('a', "always..", ChoiceAction::Offer(at)));
                 }
+                choices.extend(others);
                 choices.push(choice('n', "no", ChoiceAction::No));
                 choices.push(choice('r', "no, because..", ChoiceAction::DenyWithReason));
                 if request.asked.is_some() {
                     choices.push(choice('e', "change it", ChoiceAction::Change));
                 }
                 // After the others, whose numbers stay the same.
-                if !request.offers.is_empty() {
+                if request.rule_offer().is_some() {
                     choices.push(choice('t', "for now..", ChoiceAction::ForNow));
                 }
             }
@@ -281,8 +300,14 @@ impl ChoiceAsk {
             }),
             ChoiceAction::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
             ChoiceAction::ShowFull => AskOutcome::ShowWhole,
-            ChoiceAction::ForNow => self.begin_rule(shortest),
-            ChoiceAction::Always => self.begin_rule(longest),
+            ChoiceAction::ForNow => self.begin_for_now(),
+            ChoiceAction::Offer(offer) => {
+                let lifetime = match &self.about {
+                    AskSubject::Request(request) => longest(request, offer),
+                    AskSubject::Trust(_) => 0,
+                };
+                self.begin(EditedLine::Rule { offer, lifetime })
+            }
             ChoiceAction::DenyWithReason => self.begin(EditedLine::Reason),
             ChoiceAction::Change => {
                 let argument = self.main_argument();
@@ -291,13 +316,16 @@ impl ChoiceAsk {
         }
     }
 
-    /// Edits the rules of the first choice, with a lifetime to begin with.
-    fn begin_rule(&mut self, lifetime: fn(&ApprovalRequest) -> usize) -> AskOutcome {
+    /// Edits the first allow rules, for the shortest time to begin with.
+    fn begin_for_now(&mut self) -> AskOutcome {
         let AskSubject::Request(request) = &self.about else {
             return AskOutcome::Stay;
         };
-        let lifetime = lifetime(request);
-        self.begin(EditedLine::Rule { offer: 0, lifetime })
+        let mut offers = request.offers.iter();
+        let offer = offers.position(|offer| offer.kind() == OfferKind::AllowRules);
+        let offer = offer.unwrap_or_default();
+        let lifetime = shortest(request, offer);
+        self.begin(EditedLine::Rule { offer, lifetime })
     }
 
     pub(super) fn rows(&mut self, frame: &AskFrame<'_>, place: &AskStatus) -> AskRows {

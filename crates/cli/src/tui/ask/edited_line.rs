@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     AskAnswer, AskOutcome, AskRows,
-    answers::{RuleLifetime, allow_with_rules, lifetimes, parse_rules},
+    answers::{RuleLifetime, allow_with_rules, are_allow_rules, lifetimes, longest, parse_rules},
     choice::{AskSubject, ChoiceAsk},
 };
 use crate::tui::ui_style::UiStyle;
@@ -44,13 +44,17 @@ impl ChoiceAsk {
         let input = request.asked.as_ref().map(|asked| &asked.input);
         match what {
             EditedLine::Rule { offer, .. } => {
-                let rules = request
-                    .offers
-                    .get(offer)
-                    .map(|offer| offer.rules.as_slice());
-                let rules = rules.unwrap_or_default();
-                editor.insert(&rules.join(", "));
-                self.trials.request(rules);
+                let rules = request.offers.get(offer);
+                let rules = rules
+                    .map(|offer| offer.rules.as_slice())
+                    .unwrap_or_default();
+                match (are_allow_rules(request, offer), request.offers.get(offer)) {
+                    (false, Some(offer)) => editor.insert(&offer.to_text()),
+                    _ => {
+                        editor.insert(&rules.join(", "));
+                        self.trials.request(rules);
+                    }
+                }
             }
             EditedLine::Reason => {}
             EditedLine::Change {
@@ -90,12 +94,12 @@ impl ChoiceAsk {
             return AskOutcome::Stay;
         }
         if key == Key::plain(KeyCode::Tab)
-            && let EditedLine::Rule { lifetime, .. } = &mut line.what
+            && let EditedLine::Rule { offer, lifetime } = &mut line.what
         {
             let AskSubject::Request(request) = &self.about else {
                 return AskOutcome::Stay;
             };
-            *lifetime = (*lifetime + 1) % lifetimes(request).len().max(1);
+            *lifetime = (*lifetime + 1) % lifetimes(request, *offer).len().max(1);
             return AskOutcome::Stay;
         }
         if let (EditedLine::Rule { offer, lifetime }, KeyCode::Up | KeyCode::Down) =
@@ -109,16 +113,32 @@ impl ChoiceAsk {
             } else {
                 count - 1
             };
+            // The same lifetime, if the other choice has it.
+            let same = lifetimes(request, offer).get(lifetime).copied();
             let offer = (offer + step) % count;
+            let mut others = lifetimes(request, offer).into_iter();
+            let lifetime = others.position(|other| Some(other) == same);
+            let lifetime = lifetime.unwrap_or_else(|| longest(request, offer));
             return self.begin(EditedLine::Rule { offer, lifetime });
         }
+        // The text of another choice describes its effect, and cannot be edited.
+        if let EditedLine::Rule { offer, .. } = line.what
+            && key.code != KeyCode::Enter
+            && !self.is_rule_offer(offer)
+        {
+            return AskOutcome::Stay;
+        }
+        let Some(line) = &mut self.editing else {
+            return AskOutcome::Unused;
+        };
         if line.editor.key(key) != EditOutcome::Submit {
             return AskOutcome::Stay;
         }
         let text = line.editor.text();
-        if let (EditedLine::Rule { lifetime, .. }, AskSubject::Request(request)) =
+        if let (EditedLine::Rule { offer, lifetime }, AskSubject::Request(request)) =
             (line.what, &self.about)
-            && let Some(RuleLifetime::Saved(..)) = lifetimes(request).get(lifetime)
+            && are_allow_rules(request, offer)
+            && let Some(RuleLifetime::Saved(..)) = lifetimes(request, offer).get(lifetime)
             && let rules = parse_rules(&text)
             && !rules.is_empty()
             && let Some(note) = self.trials.objection(&rules)
@@ -148,8 +168,12 @@ impl ChoiceAsk {
             EditedLine::Rule { .. } if text.is_empty() => {
                 Err("a rule is needed; Esc leaves it".to_owned())
             }
-            EditedLine::Rule { lifetime, .. } => {
-                Ok(allow_with_rules(request, parse_rules(text), lifetime))
+            EditedLine::Rule { offer, lifetime } => {
+                let rules = match request.offers.get(offer) {
+                    Some(fixed) if !are_allow_rules(request, offer) => fixed.rules.clone(),
+                    _ => parse_rules(text),
+                };
+                Ok(allow_with_rules(request, offer, rules, lifetime))
             }
             EditedLine::Change { argument } => {
                 let asked = request.asked.as_ref().map(|asked| asked.input.clone());
@@ -172,10 +196,13 @@ impl ChoiceAsk {
             return AskRows::default();
         };
         let (label, behind) = match line.what {
-            EditedLine::Rule { offer, lifetime } => (
-                "rule: ",
-                self.offer_text(offer) + &self.lifetime_text(lifetime),
-            ),
+            EditedLine::Rule { offer, lifetime } => {
+                let behind = self.offer_text(offer) + &self.lifetime_text(offer, lifetime);
+                match self.is_rule_offer(offer) {
+                    true => ("rule: ", behind),
+                    false => ("from now on: ", behind),
+                }
+            }
             EditedLine::Reason => ("because: ", String::new()),
             EditedLine::Change { argument } => match argument {
                 Some(_) => ("instead: ", String::new()),
@@ -198,7 +225,9 @@ impl ChoiceAsk {
             let line = TextLine::styled(&format!("  {behind}"), look.theme.faint);
             rows.extend(wrap(&line, look.size.row_width()));
         }
-        if let EditedLine::Rule { .. } = line.what {
+        if let EditedLine::Rule { offer, .. } = line.what
+            && self.is_rule_offer(offer)
+        {
             rows.extend(self.trial_rows(&parse_rules(&line.editor.text()), look));
         }
         AskRows {
@@ -208,6 +237,14 @@ impl ChoiceAsk {
                 offset: view.caret.offset + label.len() + 2,
             }),
         }
+    }
+
+    /// Returns whether a choice consists of allow rules, which the user may edit.
+    fn is_rule_offer(&self, offer: usize) -> bool {
+        let AskSubject::Request(request) = &self.about else {
+            return false;
+        };
+        are_allow_rules(request, offer)
     }
 
     /// Describes what a choice of rules leaves open, and how to get to the others.
@@ -228,11 +265,11 @@ impl ChoiceAsk {
     }
 
     /// Describes how long a rule would apply.
-    fn lifetime_text(&self, lifetime: usize) -> String {
+    fn lifetime_text(&self, offer: usize, lifetime: usize) -> String {
         let AskSubject::Request(request) = &self.about else {
             return String::new();
         };
-        let lifetimes = lifetimes(request);
+        let lifetimes = lifetimes(request, offer);
         let chosen = lifetimes.get(lifetime);
         let text = chosen.map_or_else(String::new, |chosen| chosen.description());
         format!("{text} (Tab: how long)")

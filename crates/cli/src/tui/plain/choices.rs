@@ -1,12 +1,15 @@
 //! A question as numbered choices, and the meaning of its answers.
 
-use haft::{ApprovalAnswer, ApprovalRequest, CardSection, GrantEnd, RuleOffer};
+use haft::{
+    ApprovalAnswer, ApprovalRequest, CardSection, GrantEnd, RuleOffer,
+    contract::rule_offer::OfferKind,
+};
 use haft_host::{FormQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
 use crate::{
     show,
-    terminal_approver::always_answer,
+    terminal_approver::{always_answer, session_answer},
     terminal_questions::{ParsedReply, parse_reply},
 };
 
@@ -48,6 +51,8 @@ enum NumberedChoice {
     Once,
     /// The choice of rules with this index.
     Always(usize),
+    /// Like `Always`, but for this session only.
+    Session(usize),
     No,
     NoWithReason,
     /// The first choice of rules, for a time.
@@ -142,10 +147,22 @@ impl NumberedQuestion {
                 ..
             } => {
                 let mut choices = vec![NumberedChoice::Once];
-                choices.extend((0..request.offers.len()).map(NumberedChoice::Always));
+                for (at, offer) in request.offers.iter().enumerate() {
+                    if offer.kind() != OfferKind::AllowRules {
+                        choices.push(NumberedChoice::Session(at));
+                    }
+                    choices.push(NumberedChoice::Always(at));
+                }
+                // The best choice comes first.
+                let offers = request.offers.first().map(RuleOffer::kind);
+                if offers == Some(OfferKind::Offline) {
+                    choices.rotate_left(1);
+                    let once = choices.pop();
+                    choices.splice(2..2, once);
+                }
                 choices.extend([NumberedChoice::No, NumberedChoice::NoWithReason]);
                 // Last, so that the other numbers mean the same with and without it.
-                choices.extend((!request.offers.is_empty()).then_some(NumberedChoice::ForNow));
+                choices.extend(request.rule_offer().map(|_| NumberedChoice::ForNow));
                 choices
             }
             _ => vec![
@@ -218,12 +235,17 @@ impl NumberedQuestion {
                     let rules = show::distinct_line(&rules.unwrap_or_default());
                     format!("yes, and always: {rules}")
                 }
+                (NumberedChoice::Session(at), _) => {
+                    let rules = request.offers.get(at).map(RuleOffer::to_text);
+                    let rules = show::distinct_line(&rules.unwrap_or_default());
+                    format!("yes, and for this session: {rules}")
+                }
                 (NumberedChoice::No, false) => "no".to_owned(),
                 (NumberedChoice::No, true) => "keep planning".to_owned(),
                 (NumberedChoice::NoWithReason, false) => "no, and say why".to_owned(),
                 (NumberedChoice::NoWithReason, true) => "say what to change".to_owned(),
                 (NumberedChoice::ForNow, _) => {
-                    let rules = request.offers.first().map(RuleOffer::to_text);
+                    let rules = request.rule_offer().map(RuleOffer::to_text);
                     let rules = show::distinct_line(&rules.unwrap_or_default());
                     format!("yes, and for a time: {rules}")
                 }
@@ -247,7 +269,8 @@ impl NumberedQuestion {
                 if *wants_end {
                     let number = line.parse::<usize>().ok();
                     let end = number.and_then(|number| FOR_NOW.get(number.checked_sub(1)?));
-                    let rules = request.first_rules().to_vec();
+                    let rules = request.rule_offer();
+                    let rules = rules.map_or_else(Vec::new, |offer| offer.rules.clone());
                     return match end {
                         Some(Some(end)) => {
                             AnswerStep::Done(ApprovalAnswer::allow_until(rules, *end))
@@ -268,6 +291,9 @@ impl NumberedQuestion {
                     Some(NumberedChoice::Once) => AnswerStep::Done(ApprovalAnswer::Allow),
                     Some(NumberedChoice::Always(at)) => {
                         AnswerStep::Done(always_answer(&request.offers, *at))
+                    }
+                    Some(NumberedChoice::Session(at)) => {
+                        AnswerStep::Done(session_answer(&request.offers, *at))
                     }
                     Some(NumberedChoice::No) => {
                         AnswerStep::Done(ApprovalAnswer::Deny { reason: None })

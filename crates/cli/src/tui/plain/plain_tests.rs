@@ -187,3 +187,42 @@ fn it_is_wanted_by_flag_environment_and_settings() {
     };
     assert!(is_wanted(false, &none, &settings));
 }
+
+#[test]
+fn numbered_choices_begin_with_the_session_and_the_project() {
+    let offline = ["OfflineCommand(go test *)", "OfflineCommand(go vet *)"];
+    let mut asked = request(&offline);
+    asked.offers.push(haft::RuleOffer {
+        rules: vec!["Bash(go test *)".to_owned()],
+        asks_again: Vec::new(),
+    });
+    let for_session = ApprovalAnswer::Updated {
+        input: None,
+        patches: Vec::new(),
+        keep: offline.map(str::to_owned).to_vec(),
+        scope: Some(haft::RuleScope::Session),
+    };
+    let mut question = NumberedQuestion::permission(asked);
+    let lines = question.lines();
+    let effect = "this and similar commands in the sandbox without network (go test, go vet)";
+    assert_eq!(
+        lines[lines.len() - 6..],
+        [
+            format!("1 yes, and for this session: {effect}"),
+            format!("2 yes, and always: {effect}"),
+            "3 yes, once".to_owned(),
+            "4 yes, and always: Bash(go test *)".to_owned(),
+            "5 no".to_owned(),
+            "6 no, and say why".to_owned(),
+        ]
+    );
+    assert_eq!(question.answer("1"), AnswerStep::Done(for_session));
+    assert_eq!(
+        question.answer("2"),
+        AnswerStep::Done(ApprovalAnswer::AllowAlways)
+    );
+    assert_eq!(
+        question.answer("3"),
+        AnswerStep::Done(ApprovalAnswer::Allow)
+    );
+}

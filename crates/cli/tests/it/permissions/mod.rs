@@ -5,6 +5,7 @@
 //! - `explain`, `lines`: the commands that judge
 //! - `flags`: what the command line says of rules and settings
 //! - `keys`: what must not be read; `own_secrets`: what haft stores itself
+//! - `offline`: commands that run without network
 //! - `outside`: computed paths outside the working directories, and secret variables
 //! - `tables`: every entry of the tables of stores and control files
 //! - `settings`: files of the user and of the project around real calls
@@ -24,6 +25,8 @@ mod flags;
 #[cfg(target_os = "linux")]
 mod keys;
 mod lines;
+#[cfg(target_os = "linux")]
+mod offline;
 #[cfg(target_os = "linux")]
 mod outside;
 #[cfg(target_os = "linux")]

@@ -42,7 +42,7 @@ impl CallAdmission<'_> {
             }
             (Some(_), _) => return Ok(None),
         }
-        let offers = suggest(&self.policy, facts, &self.context.bases());
+        let offers = self.offers(facts).await;
         let hook_answer = if self.is_input_replaced {
             PermissionHookAnswer::NoAnswer
         } else {
@@ -150,6 +150,9 @@ impl CallAdmission<'_> {
                 }
             })
             .await;
+        if let Some(answer) = &answer {
+            self.apply_grants(answer, &offers);
+        }
         let name = prepared.name();
         let mut denied = DenialSource::Person;
         self.effects.approval = match answer {

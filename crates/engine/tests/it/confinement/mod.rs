@@ -206,6 +206,7 @@ fn network(confinement: &Confinement) -> &'static str {
     match confinement.network {
         NetworkAccess::Nobody => "nobody",
         NetworkAccess::ByRule(_) => "by rule",
+        NetworkAccess::Only(_) => "only",
         NetworkAccess::Anybody => "anybody",
     }
 }

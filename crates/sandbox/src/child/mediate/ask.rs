@@ -119,10 +119,7 @@ impl CallMediation<'_> {
     /// Removes a settings file that must not take effect.
     fn remove_settings(&self, neighbor: &NeighborSettings) -> Result<(), MediationStop> {
         let place = &neighbor.place;
-        if let Some(witness) = &self.mediator.witness {
-            witness.name_changes(place);
-            witness.entry_goes(place);
-        }
+        self.entry_goes(place)?;
         self.done(|| unlinkat(&place.directory, &*place.name, AtFlags::empty()))
             .map(drop)
     }

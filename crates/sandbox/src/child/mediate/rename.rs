@@ -49,7 +49,7 @@ impl CallMediation<'_> {
     }
 
     /// Stores the old entry of a name, and the file that is about to lose this name, for undo.
-    fn entry_goes(&self, place: &NameLocation) -> Result<(), MediationStop> {
+    pub(super) fn entry_goes(&self, place: &NameLocation) -> Result<(), MediationStop> {
         if let Some(witness) = &self.mediator.witness {
             witness.name_changes(place);
             witness.entry_goes(place)?;

@@ -5,6 +5,7 @@
 //! start another program, load other configuration or work in a directory elsewhere are listed with
 //! the family: a prefix rule does not cover them.
 
+mod offline_bundles;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::{
     builtins::{is_builtin, is_reserved},
     effect::{CommandFinding, EffectVerdict, RuleCoverage},
 };
+pub use offline_bundles::offline_bundle;
 use table::{EXACT_ONLY, EXACT_VERBS, FAMILIES, NEVER, PNPM_COMMANDS};
 
 /// The rules that are offered together for local git writes.
@@ -27,6 +29,16 @@ const TOOL_DIRECTORIES: [&str; 4] = [
     ".venv/bin/",
     "venv/bin/",
     "vendor/bin/",
+];
+
+/// Options of programs without a table that take no value. The word after them is the subcommand.
+const SWITCHES: [&str; 6] = [
+    "--readonly",
+    "--read-only",
+    "--quiet",
+    "--verbose",
+    "--no-color",
+    "--no-pager",
 ];
 
 /// A family of commands in the table.
@@ -147,6 +159,14 @@ pub fn has_exact_rule(part: &LinePart) -> bool {
 /// Returns whether the arguments of a program are programs or other commands.
 pub fn starts_other_programs(name: &str) -> bool {
     has_word(NEVER, name)
+}
+
+/// Returns the program that probably only starts the command after its name, if it has no table and the
+/// command has one.
+pub fn probable_wrapper(part: &LinePart) -> Option<&str> {
+    let (name, inner) = (part.command_name()?, part.argv.get(1)?.text()?);
+    let starts = is_known(inner) || is_listed_program(inner);
+    (starts && may_be_wrapper(name)).then_some(name)
 }
 
 /// Returns whether a user may declare a program as a wrapper: it has no other meaning here.
@@ -446,16 +466,27 @@ fn is_plain_name(text: &str) -> bool {
 
 /// Returns the fixed words for a program that no table describes.
 fn unknown_program(part: &LinePart) -> Option<String> {
-    let [first, second, ..] = part.argv.as_slice() else {
-        return None;
-    };
-    let (ArgValue::Literal(name), ArgValue::Literal(verb)) = (&first.value, &second.value) else {
+    let (first, words) = part.argv.split_first()?;
+    let is_switch = |arg: &&Arg| arg.text().is_some_and(|text| SWITCHES.contains(&text));
+    let switches = words.iter().take_while(is_switch).count();
+    let (ArgValue::Literal(name), ArgValue::Literal(verb)) =
+        (&first.value, &words.get(switches)?.value)
+    else {
         return None;
     };
     let is_plain = is_plain_name(name) && is_plain_name(verb) && !has_word(EXACT_VERBS, verb);
     let starts_none = part.finding.starts.is_empty() && part.opaque_reason().is_none();
     if has_other_rules(name) || !is_plain || !starts_none {
         return None;
+    }
+    if switches > 0 {
+        let switches = words.iter().take(switches).filter_map(Arg::text);
+        let fixed: Vec<&str> = [name.as_str()]
+            .into_iter()
+            .chain(switches)
+            .chain([verb.as_str()])
+            .collect();
+        return (!is_listed_program(verb)).then(|| fixed.join(" "));
     }
     if !is_listed_program(verb) {
         return Some(format!("{name} {verb}"));

@@ -208,7 +208,7 @@ pub(super) static FAMILIES: &[RuleFamily] = &[
     RuleFamily {
         kind: VerbKind::LockedTool,
         uncovered: JAVASCRIPT,
-        ..family("npx", "NAME")
+        ..family("npx bunx", "NAME")
     },
     RuleFamily {
         uncovered: "--plugins",

@@ -65,10 +65,9 @@ fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(OperandKind::Files);
     if parsed.has("-w") {
         // For a directory, gofmt writes every Go file below it.
-        let writes = parsed
-            .operands
-            .iter()
-            .flat_map(|arg| [WriteKind::OptionWrite, WriteKind::Tree].map(|how| written(arg, how)));
+        let writes = parsed.operands.iter().flat_map(|arg| {
+            [WriteKind::OperandWrite, WriteKind::Tree].map(|how| written(arg, how))
+        });
         finding.effects.extend(writes);
     }
     finding
@@ -110,7 +109,7 @@ mod tests {
         ]);
         assert_eq!(
             effects("gofmt -w x.go"),
-            ["read x.go", "OptionWrite x.go", "Tree x.go"]
+            ["read x.go", "OperandWrite x.go", "Tree x.go"]
         );
     }
 

@@ -85,6 +85,7 @@ impl ReplGrants {
                 NetworkAccess::Nobody => 0,
                 NetworkAccess::ByRule(_) => 1,
                 NetworkAccess::Anybody => 2,
+                NetworkAccess::Only(_) => 3,
             },
             writable: confinement
                 .writable

@@ -39,6 +39,7 @@ use super::{
     job::{CommandJob, JobStage, KillCause},
     limits::CommandLimits,
     monitor::LineQueue,
+    offline_note,
     output_mask::OutputMask,
     paused_timeout::PausedTimeout,
     refused_writes,
@@ -270,7 +271,11 @@ impl<'a> CommandRun<'a> {
             // Also if the command succeeded: the last program of a pipeline may ignore the failure.
             let refused = self.refused_hosts(&due.confinement).await;
             let new = refused.get(refused_before..).unwrap_or_default();
-            due.notes.extend(hosts_note(new));
+            due.notes
+                .extend(match offline_note::is_offline(&due.confinement) {
+                    true => self.offline_note(&due, &ended, new).await,
+                    false => hosts_note(new),
+                });
             drop(detach);
             return self.ended(due, &ended).await;
         }
@@ -502,10 +507,38 @@ impl<'a> CommandRun<'a> {
         }
     }
 
+    /// Returns the note on a command that ran without network.
+    async fn offline_note(
+        &self,
+        due: &PendingAnswer,
+        ended: &CommandEnd,
+        refused: &[String],
+    ) -> Option<String> {
+        let code = match ended.how {
+            ExitKind::Exited(code) => code,
+            _ => 1,
+        };
+        let (capture, cwd) = (due.job.capture.clone(), Arc::clone(&self.cx.cwd));
+        let confined = Confinement {
+            // The output is read as that of a command without any proxy.
+            profile: ConfinementProfile::ReadOnly,
+            network: NetworkAccess::Nobody,
+            ..due.confinement.clone()
+        };
+        let seen = blocking(move || {
+            let text = command_output::plain(&capture.end(REFUSAL_TAIL));
+            escalate::find_refusals(&text, code, &confined, &cwd, (&[], &[]))
+        });
+        let seen = seen.await.unwrap_or_default();
+        offline_note::describe_refusal(&self.analysis, refused, &seen)
+    }
+
     /// Returns the connections that the proxy has refused so far.
     async fn refused_hosts(&self, confinement: &Confinement) -> Vec<String> {
         match confinement.network {
-            NetworkAccess::ByRule(_) => self.shell.refused_connections().await,
+            NetworkAccess::ByRule(_) | NetworkAccess::Only(_) => {
+                self.shell.refused_connections(confinement).await
+            }
             NetworkAccess::Nobody | NetworkAccess::Anybody => Vec::new(),
         }
     }
