@@ -28,7 +28,7 @@ pub fn auto_mode_problem(
         let sentence = sentences.first()?;
         Some(format!(
             "auto cannot enforce autoMode.hard_deny {sentence:?}; write a permission rule instead, or \
-             start `haft --permission-mode auto` in a terminal and accept that"
+             start a session in this mode in a terminal and accept that"
         ))
     })
 }

@@ -308,10 +308,9 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let services = {
         let program = services.get::<ShellProgram>().ok();
         let journal = services.get::<haft_journal::Journal>().ok();
-        let witness_store = journal.and_then(|journal| journal.witness_store());
         match services.get() {
             Ok(notices) => or_new(services, || {
-                ShellService::new(program.as_deref(), session_folder, witness_store, notices)
+                ShellService::new(program.as_deref(), session_folder, journal, notices)
             }),
             Err(_) => services,
         }

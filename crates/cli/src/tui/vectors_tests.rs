@@ -223,7 +223,7 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
     bench.key(ENTER);
     // The edited rule was not tried on past questions yet.
     assert_eq!(answers(&mut bench), []);
-    assert!(bench.rows().contains("not tried on past questions yet"));
+    assert!(bench.rows().contains("tried on past questions first"));
     bench.wait(100);
     bench.key(ENTER);
     let answer = ApprovalAnswer::Updated {

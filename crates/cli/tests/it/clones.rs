@@ -129,10 +129,12 @@ fn g2_what_git_would_run_is_left_out_of_a_clone_and_the_rest_is_created() {
         let ground = Ground::new(user);
         ground.home.folder("work/template");
         ground.home.folder("work/template/hooks");
-        ground.home.shell("cp ../mark template/hooks/post-checkout");
+        ground
+            .home
+            .shell("cp ../mark template/hooks/post-checkout; cp ../bare-settings template/");
         let results = ground.exec(&[
             "GIT_TEMPLATE_DIR=$PWD/template git clone -q src ui",
-            "git init -q p; mkdir -p p/.git/modules/s; cp ../bare-settings p/.git/modules/s/config; git -C p config core.fsmonitor ./x",
+            "git init -q p; mkdir -p p/.git/modules/s; cp template/bare-settings p/.git/modules/s/config; git -C p config core.fsmonitor ./x",
         ]);
         assert_ne!(results[0]["is_error"], true, "{}", results[0]);
         for left_out in ["ui/.git/hooks/post-checkout", "ui/b/config"] {

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use haft_testkit::skip;
 use serde_json::{Value, json};
 
-use crate::binary::exec;
+use crate::binary::{exec, haft, run};
 
 /// Returns the result of each call.
 fn results(project: &Path, mode: &str, calls: &[(&str, Value)]) -> Vec<(bool, String)> {
@@ -128,6 +128,13 @@ fn commands_and_file_tools_use_the_sessions_own_tmp() {
         assert!(!text.contains("haft-tmp-"), "{text}");
     }
     assert!(!Path::new(&own).exists());
+    // Only the change in the project can be undone.
+    let listed = run(haft(project.path()).args(["undo", "--list"]), b"").stdout;
+    assert_eq!(listed.matches("can be undone").count(), 1, "{listed}");
+    assert!(
+        !listed.contains("Edit") && !listed.contains("Write"),
+        "{listed}"
+    );
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl Journal {
                 files: Vec::new(),
             });
         }
-        let performed = perform(self.history(), ticket, &steps, Vec::new())?;
+        let performed = perform(self.history_for(&steps), ticket, &steps, Vec::new())?;
         let mut files = Vec::new();
         for (step, stamp) in steps.into_iter().zip(performed.stamps) {
             let (Some(stamp), Some(content)) = (stamp, step.after) else {

@@ -20,7 +20,7 @@ pub use writing::{WriteOutcome, WriteReport};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::JournalError;
 use crate::ledger::{ReadLedger, ReadRecord, ReadSource};
@@ -55,6 +55,8 @@ pub struct Journal {
     pub(crate) bases: Mutex<HashMap<PathBuf, ContentHash>>,
     /// The number of running commands.
     pub(crate) commands: Arc<AtomicUsize>,
+    /// The folder of the session's temporary files, which undo does not cover.
+    temporary: Arc<OnceLock<PathBuf>>,
 }
 
 impl Journal {
@@ -107,12 +109,28 @@ impl Journal {
             sweep_limits: self.sweep_limits,
             bases: Mutex::default(),
             commands: Arc::clone(&self.commands),
+            temporary: Arc::clone(&self.temporary),
         }
     }
 
     /// Returns the undo journal, if any.
     pub fn history(&self) -> Option<&UndoHistory> {
         self.history.as_deref()
+    }
+
+    /// Records no change of a file below this folder from now on: it is removed with the session.
+    pub fn leave_out_temporary_files(&self, folder: &Path) {
+        if let Ok(folder) = folder.canonicalize() {
+            let _ = self.temporary.set(folder);
+        }
+    }
+
+    /// Returns the undo journal for these changes; `None` if they are all in temporary files.
+    fn history_for(&self, steps: &[MutationStep]) -> Option<&UndoHistory> {
+        let folder = self.temporary.get();
+        let is_temporary =
+            |step: &MutationStep| folder.is_some_and(|folder| step.real.starts_with(folder));
+        self.history().filter(|_| !steps.iter().all(is_temporary))
     }
 
     /// Returns the interrupted changes that were found when the journal was opened.
@@ -207,7 +225,7 @@ impl Journal {
             removed: patch.removed,
         };
         let steps = std::slice::from_ref(&step);
-        let mut performed = perform(self.history(), ticket, steps, Vec::new())?;
+        let mut performed = perform(self.history_for(steps), ticket, steps, Vec::new())?;
         let stamp = performed.stamps.pop().flatten();
         let meant = step.after.unwrap_or_default();
         let was: &[u8] = step.before.as_ref().map_or(&[], |before| &before.bytes);

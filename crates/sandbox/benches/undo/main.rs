@@ -4,7 +4,6 @@
 //! its guard and the comparison of log and disk after it. After each witnessed command the tree is restored
 //! and compared with the tree before the command.
 
-#![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
 #![expect(
     clippy::unwrap_used,
     reason = "a benchmark that cannot run should say so and stop"

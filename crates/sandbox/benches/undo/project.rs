@@ -121,6 +121,8 @@ impl Project {
             objects: unit.folder().join("objects"),
             roots,
             limits: WitnessLimits::default(),
+            copies: None,
+            policy: None,
         };
         let mut running = sandbox
             .start_witnessed(&profile, self.line(command), Mechanism::None, &request)

@@ -30,6 +30,7 @@ use haft_contract::{
     BackgroundTasks, BoxFuture, CallContext, CallId, Confinement, ConfinementProfile,
     ConfinementStrength, HostLists, NetworkAccess, ProbeConfinement, ToolError,
 };
+use haft_journal::Journal;
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Mechanism, PROXY_PORT, Sandbox, SandboxError, SandboxNetwork,
     SandboxProfile, SandboxSetup, ScratchLease, ShellCommand, WitnessRequest, private_directories,
@@ -60,8 +61,8 @@ pub struct ShellService {
     program: Option<ShellProgram>,
     /// The session's folder, which stores command outputs.
     folder: PathBuf,
-    /// The folder where guards store what commands change, for undo.
-    witness_store: Option<PathBuf>,
+    /// The journal, whose undo covers what commands change.
+    journal: Option<Arc<Journal>>,
     /// The folder for temporary files of commands, created on first use. `None` if creating it
     /// failed.
     scratch: OnceLock<Option<ScratchLease>>,
@@ -165,18 +166,18 @@ impl EnvironmentSettings {
 }
 
 impl ShellService {
-    /// Creates the service. `folder` is the session's folder; `witness_store` is the folder where guards
-    /// store what commands change; `notices` receives the events of background tasks.
+    /// Creates the service. `folder` is the session's folder; `journal` covers changes by undo; `notices`
+    /// receives the events of background tasks.
     pub(crate) fn new(
         program: Option<&ShellProgram>,
         folder: &Path,
-        witness_store: Option<PathBuf>,
+        journal: Option<Arc<Journal>>,
         notices: Arc<BackgroundTasks>,
     ) -> Self {
         Self {
             program: program.cloned(),
             folder: folder.to_path_buf(),
-            witness_store,
+            journal,
             scratch: OnceLock::new(),
             sandboxes: tokio::sync::Mutex::default(),
             tasks: Arc::new(ShellTasks::new(notices)),
@@ -403,7 +404,7 @@ impl ShellService {
 
     /// Returns whether the guard of a command with this confinement can record its changes.
     pub(crate) async fn can_witness(&self, confinement: &Confinement) -> Result<bool, ToolError> {
-        if confinement.profile != ConfinementProfile::Workspace || self.witness_store.is_none() {
+        if confinement.profile != ConfinementProfile::Workspace || self.witness_store().is_none() {
             return Ok(false);
         }
         let sandbox = self.sandbox_for(confinement).await?;
@@ -520,7 +521,7 @@ impl ShellService {
             strictest_mechanism: Mechanism::Namespaces,
             resource_limits: resources,
         });
-        sandbox.set_witness_store(self.witness_store.clone());
+        sandbox.set_witness_store(self.witness_store());
         // If the cache is full, the oldest sandbox is removed. Commands that are running in it hold
         // their own reference.
         entries.truncate(MAX_CACHED_SANDBOXES - 1);
@@ -541,12 +542,23 @@ impl ShellService {
     /// The folder is in the machine's `/tmp`. It contains the folders that confined commands see as
     /// `/tmp` and `/var/tmp`. Without mount namespaces, only `TMPDIR` names it.
     pub(crate) fn scratch_folder(&self) -> PathBuf {
-        let create = || ScratchLease::create(Path::new("/tmp")).ok();
+        let create = || {
+            let lease = ScratchLease::create(Path::new("/tmp")).ok()?;
+            if let Some(journal) = &self.journal {
+                journal.leave_out_temporary_files(lease.path());
+            }
+            Some(lease)
+        };
         let lease = self.scratch.get_or_init(create).as_ref();
         lease.map_or_else(
             || self.folder.join("scratch"),
             |lease| lease.path().to_path_buf(),
         )
+    }
+
+    /// Returns the folder where guards store what commands change, if any.
+    fn witness_store(&self) -> Option<PathBuf> {
+        self.journal.as_ref()?.witness_store()
     }
 
     /// Records how strong the mechanism is that confines commands. If it does not fully confine
@@ -607,7 +619,7 @@ impl ProbeConfinement for ShellService {
         Box::pin(async move {
             // Without a PID namespace for the command, one of its processes could outlive the record.
             // Without a journal, nothing is stored.
-            cx.services.get::<haft_journal::Journal>().is_ok()
+            cx.services.get::<Journal>().is_ok()
                 && self.strength(confinement).await == Some(ConfinementStrength::Whole)
                 && self.can_witness(confinement).await.unwrap_or(false)
         })

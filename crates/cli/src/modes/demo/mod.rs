@@ -7,7 +7,7 @@ mod pace;
 mod scratch;
 
 use haft_agent::AgentEventSink;
-use haft_host::{AgentSession, SessionConfig, SessionEvent, SessionParts};
+use haft_host::{AgentSession, Environment, SessionConfig, SessionEvent, SessionParts};
 use haft_models::scripted::{ModelScript, ScriptedConversation, ScriptedReply};
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -149,7 +149,17 @@ fn config(scratch: &DemoProject) -> anyhow::Result<SessionConfig> {
     config.model.name = Some(MODEL.to_owned());
     config.conversation.forget = true;
     config.state_folder = Some(scratch.state());
+    config.environment = environment(scratch);
     Ok(config)
+}
+
+/// Returns the environment of this process, with haft's own files in the folder of the demo.
+fn environment(scratch: &DemoProject) -> Environment {
+    let variables = std::env::vars_os();
+    let variables = variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let own = scratch.state().join("config").display().to_string();
+    Environment::from_variables(variables.chain([("CLAUDE_CONFIG_DIR".to_owned(), own)]))
 }
 
 fn exit_message(scratch: &DemoProject, kept: bool, style: ConsoleStyle) -> String {

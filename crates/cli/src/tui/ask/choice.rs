@@ -428,7 +428,7 @@ impl ChoiceAsk {
                         "  would run here; without trust the session continues and ignores all of it"
                     }
                     TrustPurpose::Sentences => {
-                        "  a permission rule in their place is enforced, for example Bash(git push *)"
+                        "  haft enforces permission rules instead, for example Bash(git push *)"
                     }
                 };
                 wrap(

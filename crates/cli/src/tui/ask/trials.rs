@@ -49,7 +49,7 @@ impl RuleTrials {
         let note = match self.outcome(rules) {
             Some(outcome) if !outcome.allows_denied => return None,
             Some(_) => "it would have allowed a call that you denied; Enter saves it",
-            None => "not tried on past questions yet; Enter saves it without",
+            None => "tried on past questions first; Enter again saves it",
         };
         self.confirmed = Some(rules.to_vec());
         Some(note.to_owned())

@@ -206,7 +206,7 @@ fn numbered_choices_begin_with_the_session_and_the_project() {
     let lines = question.lines();
     let effect = "this and similar commands in the sandbox without network (go test, go vet)";
     assert_eq!(
-        lines[lines.len() - 6..],
+        lines[lines.len() - 7..],
         [
             format!("1 yes, and for this session: {effect}"),
             format!("2 yes, and always: {effect}"),
@@ -214,6 +214,7 @@ fn numbered_choices_begin_with_the_session_and_the_project() {
             "4 yes, and always: Bash(go test *)".to_owned(),
             "5 no".to_owned(),
             "6 no, and say why".to_owned(),
+            "7 yes, and for a time: Bash(go test *)".to_owned(),
         ]
     );
     assert_eq!(question.answer("1"), AnswerStep::Done(for_session));

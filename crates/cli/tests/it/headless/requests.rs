@@ -1,6 +1,9 @@
 //! What the program at the other end may ask, and what it is told about refusals.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -128,7 +131,16 @@ fn rules_that_come_with_an_answer_count_at_once_and_are_kept_where_it_says() {
 #[cfg(target_os = "linux")]
 fn a_question_of_the_sandbox_names_the_call() {
     let dir = tempdir().unwrap();
-    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    // Commands have a `/tmp` and a `/var/tmp` of their own.
+    let home = std::env::home_dir().unwrap_or_default();
+    let mut places = [PathBuf::from(env!("CARGO_TARGET_TMPDIR")), home].into_iter();
+    let is_own = |place: &Path| {
+        ["/tmp", "/var/tmp"]
+            .iter()
+            .any(|own| place.starts_with(own))
+    };
+    let outside = places.find(|place| !is_own(place)).unwrap();
+    let outside = tempfile::tempdir_in(outside).unwrap();
     // In a file, where only the kernel can see what it does.
     let script = format!("touch {}/x", outside.path().display());
     fs::write(dir.path().join("run.sh"), script).unwrap();

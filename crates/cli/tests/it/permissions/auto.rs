@@ -180,7 +180,7 @@ fn a11_without_what_it_needs_the_session_is_in_default_and_says_so_once() {
                 r#"{"autoMode": {"hard_deny": ["never touch billing"]}}"#,
             )),
             true,
-            "auto cannot enforce autoMode.hard_deny \"never touch billing\"; write a permission rule instead, or start `haft --permission-mode auto` in a terminal and accept that. Using default.",
+            "auto cannot enforce autoMode.hard_deny \"never touch billing\"; write a permission rule instead, or start a session in this mode in a terminal and accept that. Using default.",
         ),
     ];
     for (files, trusts, expected) in cases {

@@ -52,6 +52,12 @@ impl CallingThread {
         Ok(Self { thread, memory })
     }
 
+    /// Returns whether this is the name of the calling program.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        let comm = fs::read_to_string(format!("/proc/{}/comm", self.thread));
+        comm.is_ok_and(|comm| comm.trim_end() == name)
+    }
+
     /// Reads a path argument.
     pub(super) fn path(&self, address: u64) -> io::Result<PathBuf> {
         let mut bytes = Vec::new();

@@ -427,6 +427,7 @@ impl<'a> CallMediation<'a> {
     /// has just created, from a template. Git does not continue if it cannot copy a template.
     fn is_discarded_hook(&self, place: &NameLocation) -> bool {
         is_hook(&place.path)
+            && self.caller.is_named("git")
             && !self
                 .mediator
                 .new_directories

@@ -141,10 +141,13 @@ fn vector_13_a_rule_is_edited_and_kept_where_it_is_wanted() {
     });
     tmux.press("Tab");
     let place = |screen: &str| {
-        let row = screen.lines().find(|line| line.contains("(Tab: where)"));
+        let row = screen.lines().find(|line| line.contains("(Tab: how long)"));
         row.map(|row| row.trim().to_owned())
     };
     tmux.wait_until("another place", |screen| place(screen) != place(&before));
+    // An edited rule is tried on past questions before it is saved.
+    tmux.press("Enter");
+    tmux.wait_until("the trial", |screen| screen.contains("no past question"));
     tmux.press("Enter");
     tmux.answered("Touched.");
     let made = |name: &str| tmux.project().join(name).exists();
