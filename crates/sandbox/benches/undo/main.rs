@@ -2,7 +2,7 @@
 //!
 //! Each command runs in the sandbox with and without a witness, alternately. CPU time includes the command,
 //! its guard and the comparison of log and disk after it. After each witnessed command the tree is restored
-//! and compared with the tree before the command.
+//! and compared with the tree before the command. The argument `calls` or `tools` selects a half.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,9 +33,18 @@ fn main() {
         .build()
         .unwrap();
     measure::table();
+    let selected: Vec<String> = std::env::args().skip(1).collect();
+    let is_selected = |half: &str| {
+        let mut halves = selected.iter().filter(|half| !half.starts_with('-'));
+        halves.clone().next().is_none() || halves.any(|selected| selected == half)
+    };
     runtime.block_on(async {
-        calls::measure().await;
-        tools::measure().await;
+        if is_selected("calls") {
+            calls::measure().await;
+        }
+        if is_selected("tools") {
+            tools::measure().await;
+        }
     });
 }
 

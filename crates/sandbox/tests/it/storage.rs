@@ -226,7 +226,9 @@ async fn a_caller_that_is_killed_does_not_change_the_file() {
     let limited = tokio::time::timeout(crate::setting::LONG, asked);
     let (done, asked) = tokio::join!(running, limited);
     asked.unwrap();
-    assert_eq!(done.unwrap().text.lines().last(), Some("20000"));
+    // The shell may report the killed process before or after it.
+    let text = done.unwrap().text;
+    assert!(text.lines().any(|line| line == "20000"), "{text}");
 }
 
 /// W14: a file that has not changed since it was copied is not copied again.
