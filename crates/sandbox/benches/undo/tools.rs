@@ -36,7 +36,7 @@ pub(crate) async fn measure() {
         "pip",
         "`pip install` of a wheel with 2,000 files",
         wheel,
-        "pip install --quiet --no-index --no-deps --no-cache-dir --target installed ./large-1.0-py3-none-any.whl",
+        "$(python3 -c 'import sys; print(sys.executable)') -m pip install --quiet --no-index --no-deps --no-cache-dir --target installed ./large-1.0-py3-none-any.whl",
     )
     .await;
     tool(
