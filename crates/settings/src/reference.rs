@@ -169,8 +169,8 @@ const PERMISSION: &[SettingKey] = &[
     heavy(
         "autoMode.hard_deny",
         List,
-        "rules that deny, in every mode; with an entry that is a sentence, the mode auto is unavailable, because \
-         nothing here can enforce it",
+        "rules that deny, in every mode; haft cannot enforce an entry that is a sentence: the mode auto is \
+         available after you accept that in a terminal",
     ),
     managed(
         "allowManagedPermissionRulesOnly",
@@ -204,6 +204,11 @@ const SANDBOX: &[SettingKey] = &[
         "sandbox.excludedCommands",
         List,
         "commands that run unconfined, written as Bash rules",
+    ),
+    heavy(
+        "sandbox.offlineCommands",
+        List,
+        "commands that run unasked in the sandbox without network, written as Bash rules; a project's after trust (`haft help rules`)",
     ),
     heavy(
         "sandbox.allowUnsandboxedCommands",
@@ -244,6 +249,11 @@ const SANDBOX: &[SettingKey] = &[
         "sandbox.network.deniedDomains",
         List,
         "hosts that may not be reached; overrides `allowedDomains`",
+    ),
+    heavy(
+        "sandbox.network.readDomains",
+        List,
+        "hosts at which lines that only read run unasked; a project's after trust (`haft help rules`)",
     ),
     users(
         "sandbox.network.strictAllowlist",

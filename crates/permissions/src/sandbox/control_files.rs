@@ -164,7 +164,9 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
         return false;
     }
     let Some((folder, what)) = in_git(used.path) else {
-        return !is_protected(used.path) || may_arrive(used);
+        let is_permitted = !is_protected(used.path) || may_arrive(used);
+        // A directory that another program has moved away by now did not look like a repository.
+        return is_permitted && used.path.parent().is_some_and(Path::exists);
     };
     // A repository in a folder of control files is one of them.
     if folder.parent().is_some_and(is_control_folder) {
@@ -430,6 +432,8 @@ mod tests {
             permits(&used, &roots)
         };
         assert!(permits("HEAD", None) && permits("config", None));
+        // Another program has moved the directory away.
+        assert!(!permits("moved/config", None) && !permits("moved/objects", None));
         fs::write(root.join("config"), safe).unwrap();
         // A process may have the file open.
         assert!(!permits("HEAD", None));

@@ -267,11 +267,9 @@ fn directory_of(program: &str) -> Option<std::path::PathBuf> {
 #[test]
 fn a_test_of_any_toolchain_that_connects_fails() {
     for project in PROJECTS {
+        // Only the installed toolchains; the one that builds haft always is.
         let Some(directory) = directory_of(project.program) else {
-            haft_testkit::skip(&format!(
-                "a test that connects: {} is missing",
-                project.program
-            ));
+            assert_ne!(project.program, "cargo");
             continue;
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
